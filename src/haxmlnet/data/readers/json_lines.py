@@ -1,0 +1,58 @@
+"""JSON lines: one object a line, with the text, the list of labels and perhaps an id."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from haxmlnet.data.readers.documents import Document, ReadOptions
+from haxmlnet.data.readers.fields import refuse_half_characters, show, to_document
+from haxmlnet.data.readers.source import Source
+from haxmlnet.errors import DataError
+
+
+def read_json_lines(
+    source: Source, options: ReadOptions, with_labels: bool
+) -> Iterator[Document | DataError]:
+    """Read one JSON object a line; blank lines do not count."""
+    for number, line in source.lines():
+        if line.isspace():
+            continue
+        try:
+            document = to_document(_parse(line), options, with_labels, number)
+            if b"\\" in line:
+                refuse_half_characters(document)
+        except DataError as error:
+            yield source.error(error, number)
+        else:
+            yield document
+
+
+def decode(line: bytes) -> str:
+    """Decode a line, or say at which byte it is not UTF-8."""
+    try:
+        return line.decode()
+    except UnicodeDecodeError as failure:
+        around = line[max(0, failure.start - 10) : failure.start + 10]
+        raise DataError(
+            f"not UTF-8 at byte {failure.start + 1} of the line, got {around!r}. Convert the file to UTF-8."
+        ) from failure
+
+
+def _parse(line: bytes) -> dict[str, object]:
+    text = decode(line)
+    try:
+        record = json.loads(text)
+    except json.JSONDecodeError as failure:
+        near = show(text[max(0, failure.pos - 20) : failure.pos + 30])
+        raise DataError(
+            f"not JSON at column {failure.pos + 1} ({failure.msg}), got {near}. Write one JSON object a line."
+        ) from failure
+    except RecursionError as failure:
+        raise DataError(f"JSON nested too deeply, got {show(text)}. Make it flat.") from failure
+    except ValueError as failure:
+        # Python converts no integer of more than 4,300 digits, as that takes quadratic time.
+        raise DataError(f"a number has too many digits, got {show(text)}. Make it a string.") from failure
+    if not isinstance(record, dict):
+        raise DataError(f"a line must be one JSON object, got {show(record)}. Write {{...}} on each line.")
+    return record

@@ -1,0 +1,119 @@
+"""What every method has in common: fit, predict, score, save, load, as in scikit-learn."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from haxmlnet.data.labels import LabelIndex, truth_matrix
+from haxmlnet.errors import DataError, ModelError, SettingError
+from haxmlnet.metrics import Report, evaluate
+from haxmlnet.ranking import Ranking
+from haxmlnet.store import new_directory, read_arrays, read_header, read_lines, write_arrays, write_header, write_lines
+from haxmlnet.version import __version__
+
+
+class Method(BaseEstimator, ABC):
+    """A system that learns to rank labels for texts; its learned attributes end with an underscore."""
+
+    label_index_: LabelIndex
+    label_counts_: NDArray[np.int64]
+    """Training documents of each label."""
+    training_: dict[str, Any]
+    """How the model was trained: numbers of documents, seconds, scores."""
+
+    @abstractmethod
+    def fit(self, texts: Sequence[str], labels: Any) -> Self:
+        """Learn from texts and, for each, its collection of labels (or a 0/1 matrix)."""
+
+    @abstractmethod
+    def predict(self, texts: Sequence[str], k: int = 5) -> Ranking:
+        """Rank the best k labels of each text."""
+
+    @abstractmethod
+    def _write_parts(self, directory: Path) -> None:
+        """Write what is particular to the method."""
+
+    @abstractmethod
+    def _read_parts(self, directory: Path) -> None:
+        """Read what `_write_parts` wrote."""
+
+    @property
+    def classes_(self) -> NDArray[np.object_]:
+        """The labels, in the order of the columns of `Ranking.to_csr`."""
+        self._check_fitted()
+        return self.label_index_.names
+
+    def evaluate(self, texts: Sequence[str], labels: Any, **propensity: float) -> Report:
+        """Predict the texts and compare with their true labels: all metrics."""
+        ranking = self.predict(texts, k=5)
+        truth = truth_matrix(labels, self.label_index_)
+        counts = np.zeros(truth.shape[1], np.int64)  # labels training never saw stand at the end, with 0
+        counts[: len(self.label_counts_)] = self.label_counts_
+        return evaluate(ranking, truth, counts, self.training_["n_documents"], **propensity)
+
+    def score(self, texts: Sequence[str], labels: Any) -> float:
+        """Give nDCG@5 between 0 and 1: what a grid search maximises."""
+        return self.evaluate(texts, labels).values["nDCG@5"] / 100
+
+    def save(self, path: str | Path) -> None:
+        """Write the model directory; one that is there already is replaced only when the new one is complete."""
+        self._check_fitted()
+        with new_directory(path) as directory:
+            write_lines(directory / "labels.txt", self.label_index_.names.tolist())
+            write_arrays(directory / "labels.safetensors", {"counts": self.label_counts_})
+            self._write_parts(directory)
+            header = {
+                "method": type(self).__name__, "library_version": __version__,
+                "settings": self.get_params(), "training": self.training_,
+            }  # fmt: skip
+            write_header(directory, header)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a model directory written by `save`, after checking every file of it."""
+        directory = Path(path)
+        header = read_header(directory)
+        if header.get("method") != cls.__name__:
+            raise ModelError(f"{directory}: holds a model of {header.get('method')}, not of {cls.__name__}.")
+        model = cls(**_as_parameters(header["settings"]))
+        model.training_ = header["training"]
+        model.label_index_ = LabelIndex(np.array(read_lines(directory / "labels.txt"), dtype=object))
+        model.label_counts_ = read_arrays(directory / "labels.safetensors")["counts"]
+        if len(model.label_counts_) != len(model.label_index_):
+            raise ModelError(f"{directory}: labels.txt and labels.safetensors hold different numbers of labels.")
+        model._read_parts(directory)
+        return model
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "label_index_"):
+            raise NotFittedError(f"This {type(self).__name__} is not trained yet. Call 'fit' or 'load' first.")
+
+
+def checked_texts(texts: Any) -> list[str]:
+    """Check that texts are a sequence of strings."""
+    if isinstance(texts, str | bytes):
+        raise DataError("texts must be a sequence of strings, got one string. Put it in a list.")
+    checked = list(texts)
+    for row, text in enumerate(checked):
+        if not isinstance(text, str):
+            raise DataError(f"texts[{row}] must be a string, got {text!r:.60}.")
+    return checked
+
+
+def checked_k(k: int, n_labels: int) -> int:
+    """Check the number of labels asked for; more than there are means all."""
+    if isinstance(k, bool) or int(k) != k or k < 1:
+        raise SettingError(f"k must be a whole number of at least 1, got {k!r}.")
+    return min(int(k), n_labels)
+
+
+def _as_parameters(settings: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}

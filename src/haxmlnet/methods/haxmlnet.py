@@ -1,0 +1,127 @@
+"""HAXMLNet: label-wise attention networks, one a level, over a tree of labels."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from haxmlnet.data.labels import index_labels, truth_matrix
+from haxmlnet.methods.base import Method, checked_k, checked_texts
+from haxmlnet.methods.preparation import prepare
+from haxmlnet.methods.tree_model import TreeModel, load_network_arrays, network_arrays, new_network, train_tree
+from haxmlnet.progress import Progress
+from haxmlnet.ranking import Ranking, average_rankings
+from haxmlnet.settings import Settings, checked_settings, preset, resolved_settings, settings_of
+from haxmlnet.store import read_arrays, write_arrays, write_text
+from haxmlnet.text.tokenizer import WordTokenizer
+from haxmlnet.training.checkpoints import Checkpoints, training_identity
+from haxmlnet.training.hardware import chosen_device, processor_threads
+from haxmlnet.tree import LabelTree
+
+# Labels kept of each tree before the trees' scores are averaged, as a multiple of k.
+KEPT_PER_TREE = 10
+
+
+class HAXMLNet(Settings, Method):
+    """Hierarchical label-wise attention for texts with the right few of very many labels.
+
+    Every argument of the constructor is a setting with a default; `docs/reference/settings.md` lists them.
+    """
+
+    tokenizer_: WordTokenizer
+    trees_: list[TreeModel]
+
+    @classmethod
+    def from_preset(cls, name: str, **settings: Any) -> Self:
+        """Make a model with the settings of a preset (`paper`, `amazon-670k`, ...), some of them changed."""
+        return cls(**{**preset(name), **settings})
+
+    def fit(
+        self,
+        texts: Sequence[str],
+        labels: Any,
+        *,
+        validation: tuple[Sequence[str], Any] | None = None,
+        label_names: Sequence[str] | None = None,
+        checkpoint_dir: str | Path | None = None,
+        resume: bool = False,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Train on texts and their labels: collections of names, or a 0/1 matrix with optional names.
+
+        With `checkpoint_dir`, training leaves its state there as it goes; the same call with `resume=True`
+        goes on from it after a crash, and ends with the same weights as if nothing had happened.
+        """
+        started = time.monotonic()
+        progress = progress or Progress()
+        texts = checked_texts(texts)
+        index, targets = index_labels(labels, len(texts), label_names)
+        if validation is not None:
+            validation = checked_texts(validation[0]), truth_matrix(validation[1], index)
+        settings = resolved_settings(checked_settings(settings_of(self)), len(texts), len(index))
+        device = chosen_device(settings["device"])
+        checkpoints = None
+        if checkpoint_dir is not None:
+            identity = training_identity(settings, texts, (targets.indptr, targets.indices))
+            checkpoints = Checkpoints.start(checkpoint_dir, identity, settings["checkpoint_seconds"], resume)
+        with processor_threads(settings["n_jobs"]):
+            prepared = prepare(texts, targets, validation, settings, progress)
+            trees = [
+                train_tree(prepared, settings, number, checkpoints, progress)
+                for number in range(settings["n_trees"])
+            ]
+            threads = torch.get_num_threads()
+        self.label_index_, self.tokenizer_, self.trees_ = index, prepared.tokenizer, trees
+        self.label_counts_ = np.bincount(targets.indices, minlength=targets.shape[1])
+        self.training_ = {
+            "n_documents": len(texts), "n_validation": len(prepared.validation or ()),
+            "labels_per_document": targets.nnz / len(texts),
+            "validation_nDCG@5": [round(tree.score, 4) for tree in trees],
+            "seconds": round(time.monotonic() - started, 1), "threads": threads,
+            "device": device.type, "torch_version": torch.__version__,
+            "settings": settings,
+        }  # fmt: skip
+        return self
+
+    def predict(self, texts: Sequence[str], k: int = 5) -> Ranking:
+        """Rank the best k labels of each text; scores are the products of probabilities along the path."""
+        self._check_fitted()
+        texts = checked_texts(texts)
+        k = checked_k(k, len(self.label_index_))
+        settings = self.training_["settings"]
+        tokens = self.tokenizer_.encode(texts).truncated(settings["max_length"])
+        width = k if len(self.trees_) == 1 else min(KEPT_PER_TREE * k, len(self.label_index_))
+        with processor_threads(self.n_jobs):
+            rankings = [model.search(tokens, self.beam or settings["beam"], width) for model in self.trees_]
+        merged = average_rankings(rankings, k)
+        return Ranking(merged.ids, merged.scores, self.label_index_.names)
+
+    def _write_parts(self, directory: Path) -> None:
+        write_text(directory / "tokenizer.json", self.tokenizer_.to_json())
+        for number, model in enumerate(self.trees_):
+            write_arrays(directory / f"tree_{number}.safetensors", model.tree.to_tensors())
+            for level, network in enumerate(model.networks):
+                write_arrays(directory / f"tree_{number}.level_{level}.safetensors", network_arrays(network))
+
+    def _read_parts(self, directory: Path) -> None:
+        settings = {**self.training_["settings"], "device": self.device}
+        self.tokenizer_ = WordTokenizer.from_json((directory / "tokenizer.json").read_text("utf-8"))
+        self.trees_ = []
+        for number in range(settings["n_trees"]):
+            tree = LabelTree.from_tensors(read_arrays(directory / f"tree_{number}.safetensors"))
+            tree.check()
+            model = TreeModel(tree, score=self.training_["validation_nDCG@5"][number])
+            for level in range(tree.n_levels):
+                file = directory / f"tree_{number}.level_{level}.safetensors"
+                arrays = read_arrays(file)
+                words = torch.from_numpy(arrays["encoder.words.weight"])
+                network = new_network(words, tree, level, settings, number)
+                load_network_arrays(network, arrays, str(file))
+                model.networks.append(network.eval())
+            self.trees_.append(model)

@@ -1,0 +1,204 @@
+"""`TreeModel`: one label tree and the networks of its levels, and how they are trained from top to bottom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+
+from haxmlnet.data.tokens import TokenArray
+from haxmlnet.errors import ModelError
+from haxmlnet.methods.preparation import Labelled, Prepared
+from haxmlnet.metrics import judge, ndcg_at_k
+from haxmlnet.network.encoder import BiLSTMEncoder
+from haxmlnet.network.network import LabelAttentionNetwork
+from haxmlnet.progress import Progress
+from haxmlnet.ranking import Ranking
+from haxmlnet.search.descend import search_level, search_tree
+from haxmlnet.training.candidates import CandidateSource
+from haxmlnet.training.checkpoints import Checkpoints
+from haxmlnet.training.hardware import chosen_device
+from haxmlnet.training.trainer import LevelData, LevelTrainer, TrainingPlan
+from haxmlnet.tree import LabelTree, build_label_tree, choose_level_sizes
+
+MAX_FIRST_LEVEL = 4096
+MAX_FAN_OUT = 16
+
+
+@dataclass
+class TreeModel:
+    """A label tree and one network for each of its levels."""
+
+    tree: LabelTree
+    networks: list[LabelAttentionNetwork] = field(default_factory=list)
+    score: float = -1.0
+    """Validation nDCG@5 of the labels; -1 where nothing was held out."""
+
+    def search(self, tokens: TokenArray, beam: int, k: int) -> Ranking:
+        """Rank the best k labels of each document."""
+        return search_tree(self.networks, self.tree, tokens, beam, k)
+
+
+def train_tree(
+    prepared: Prepared,
+    settings: Mapping[str, Any],
+    number: int,
+    checkpoints: Checkpoints | None,
+    progress: Progress,
+) -> TreeModel:
+    """Build one tree and train its levels, each from the candidates that the level above gives."""
+    model = TreeModel(_grow_tree(prepared, settings, number))
+    training = _Walk(prepared.training, model.tree)
+    validation = None if prepared.validation is None else _Walk(prepared.validation, model.tree)
+    for level in range(model.tree.n_levels):
+        network = new_network(torch.from_numpy(prepared.word_vectors), model.tree, level, settings, number)
+        if level > 0 and settings["start_from_above"]:
+            network.start_from(model.networks[-1])
+        data = LevelData(training.documents.tokens, training.targets[level], training.candidates(level, settings))
+        network.start_bias(_positive_rate(data))
+        if settings["attend_words"]:
+            vectors = node_vectors(prepared, model.tree, level)
+            network.start_queries(torch.from_numpy(vectors), settings["query_start"])
+        trainer = LevelTrainer(
+            network,
+            data,
+            _training_plan(settings, number, level),
+            None if validation is None else lambda n=network, lv=level: validation.ndcg(n, lv),
+            f"tree {number} level {level}",
+            progress,
+            checkpoints,
+        )
+        model.score = _trained(trainer, checkpoints)
+        model.networks.append(network)
+        if level < model.tree.n_levels - 1:
+            training.descend(network, level, settings["beam"], progress)
+            if validation is not None:
+                validation.descend(network, level, settings["beam"], progress)
+    return model
+
+
+def new_network(
+    word_vectors: torch.Tensor, tree: LabelTree, level: int, settings: Mapping[str, Any], number: int
+) -> LabelAttentionNetwork:
+    """Make the untrained network of a level, on its device."""
+    device = chosen_device(settings["device"])
+    trained_words = settings["train_word_vectors"]
+    with torch.random.fork_rng([]):
+        torch.manual_seed(int(np.random.default_rng([settings["random_state"], number, level]).integers(2**62)))
+        encoder = BiLSTMEncoder(
+            word_vectors.clone(),
+            settings["hidden_size"],
+            settings["word_dropout"],
+            settings["state_dropout"],
+            settings["attend_words"],
+            sparse_words=trained_words and device.type != "mps",  # MPS has no sparse gradients
+        )
+        network = LabelAttentionNetwork(
+            encoder,
+            tree.level_sizes[level],
+            settings["mlp_sizes"],
+            settings["own_outputs"],
+            sparse_nodes=level > 0 and device.type != "mps",
+        )
+    encoder.words.weight.requires_grad_(trained_words)
+    return network.to(device)
+
+
+def node_vectors(prepared: Prepared, tree: LabelTree, level: int) -> NDArray[np.float32]:
+    """Give each node of a level the mean word vector of its labels' features, around zero, of length one."""
+    node_of_label = np.arange(tree.n_labels)
+    for parents in reversed(tree.parents[level:]):
+        node_of_label = parents[node_of_label]
+    ones = np.ones(tree.n_labels, np.float32)
+    members = sp.csr_array((ones, (node_of_label, np.arange(tree.n_labels))), shape=(tree.level_sizes[level], tree.n_labels))
+    vectors = (members @ prepared.label_features) @ prepared.word_vectors
+    vectors -= vectors.mean(axis=0)
+    return (vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-6)).astype(np.float32)
+
+
+def network_arrays(network: LabelAttentionNetwork) -> dict[str, NDArray[Any]]:
+    """Give the weights of a network as named arrays."""
+    return {name: value.detach().cpu().numpy() for name, value in network.state_dict().items()}
+
+
+def load_network_arrays(network: LabelAttentionNetwork, arrays: Mapping[str, NDArray[Any]], source: str) -> None:
+    """Put named arrays into a network, after comparing names and shapes."""
+    expected = {name: tuple(value.shape) for name, value in network.state_dict().items()}
+    for name in expected.keys() | arrays.keys():
+        if name not in arrays or name not in expected or arrays[name].shape != expected[name]:
+            came = arrays[name].shape if name in arrays else None
+            raise ModelError(f"{source}: expected {name} of shape {expected.get(name)}, got {came}.")
+    network.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in arrays.items()})
+
+
+class _Walk:
+    """Documents on their way down the tree: their true nodes at each level, and those predicted so far."""
+
+    def __init__(self, documents: Labelled, tree: LabelTree) -> None:
+        n_labels = tree.n_labels
+        self.documents, self.tree = documents, tree
+        self.unseen = documents.targets[:, n_labels:]
+        self.targets = tree.lift(documents.targets[:, :n_labels])
+        self.predicted: Ranking | None = None
+
+    def descend(self, network: LabelAttentionNetwork, level: int, beam: int, progress: Progress) -> None:
+        """Predict the best nodes of a level, from those of the level above."""
+        tokens = self.documents.tokens
+        with progress.stage(f"searching level {level}", len(tokens), "documents") as advance:
+            self.predicted = search_level(network, self.tree, level, tokens, self.predicted, beam, advance)
+
+    def candidates(self, level: int, settings: Mapping[str, Any]) -> CandidateSource | None:
+        if level == 0:
+            return None
+        assert self.predicted is not None
+        wrong = self.predicted.top(settings["hard_negatives"])
+        return CandidateSource(
+            self.targets[level], self.targets[level - 1], wrong, self.tree, level, settings["candidates"]
+        )
+
+    def ndcg(self, network: LabelAttentionNetwork, level: int) -> float:
+        ranking = search_level(network, self.tree, level, self.documents.tokens, self.predicted, 5)
+        truth = self.targets[level]
+        if level == self.tree.n_levels - 1:
+            truth = sp.csr_array(sp.hstack([truth, self.unseen], format="csr"))
+        return ndcg_at_k(judge(ranking.ids, truth), 5)
+
+
+def _grow_tree(prepared: Prepared, settings: Mapping[str, Any], number: int) -> LabelTree:
+    sizes = settings["level_sizes"]
+    if sizes is None:
+        n_labels = prepared.label_features.shape[0]
+        sizes = choose_level_sizes(n_labels, settings["group_size"], MAX_FIRST_LEVEL, MAX_FAN_OUT)
+    rng = np.random.default_rng([settings["random_state"], number])
+    return build_label_tree(prepared.label_features, sizes, rng)
+
+
+def _training_plan(settings: Mapping[str, Any], number: int, level: int) -> TrainingPlan:
+    names = (
+        "epochs", "batch_size", "learning_rate", "final_learning_rate", "warmup", "gradient_clip",
+        "averaging_start", "patience",
+    )  # fmt: skip
+    return TrainingPlan(**{name: settings[name] for name in names}, seed=(settings["random_state"], number, level))
+
+
+def _positive_rate(data: LevelData) -> float:
+    rows = np.arange(min(len(data.tokens), 256))
+    batch = data.batch(rows, np.random.default_rng(0))
+    return float(batch.targets.sum() / max((batch.ids >= 0).sum(), 1))
+
+
+def _trained(trainer: LevelTrainer, checkpoints: Checkpoints | None) -> float:
+    finished = checkpoints.finished(trainer.name) if checkpoints is not None else None
+    if finished is not None:
+        score = float(finished.pop("score"))
+        load_network_arrays(trainer.network, finished, trainer.name)
+        return score
+    score = trainer.run()
+    if checkpoints is not None:
+        checkpoints.finish(trainer.name, {**network_arrays(trainer.network), "score": np.array(score)})
+    return score

@@ -1,0 +1,83 @@
+"""`LabelAttentionNetwork`: one class for every level of the tree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from haxmlnet.network.attention import label_attention
+from haxmlnet.network.encoder import BiLSTMEncoder
+
+
+class LabelAttentionNetwork(nn.Module):
+    """Tokens in, logits out: for all N nodes of the level, or for the candidates of each document.
+
+    The shared layers turn a node's document vector m_j into one logit. With `own_outputs`, each node adds
+    a last layer of its own: the logit gains u_j . r_j + b_j, where r_j is what the shared layers see last.
+    """
+
+    def __init__(
+        self, encoder: BiLSTMEncoder, n_nodes: int, mlp_sizes: Sequence[int], own_outputs: bool, sparse_nodes: bool
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.queries = nn.Embedding(n_nodes, encoder.state_size, sparse=sparse_nodes)
+        nn.init.normal_(self.queries.weight, std=encoder.state_size**-0.5)
+        self.first = nn.Linear(encoder.state_size, mlp_sizes[0])
+        self.middle = nn.Sequential(nn.ReLU(), *_hidden_layers(mlp_sizes))
+        self.last = nn.Linear(mlp_sizes[-1], 1)
+        self.outputs: nn.Embedding | None = None
+        if own_outputs:
+            self.outputs = nn.Embedding(n_nodes, mlp_sizes[-1] + 1, sparse=sparse_nodes)
+            nn.init.zeros_(self.outputs.weight)
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes of the level."""
+        return self.queries.num_embeddings
+
+    def forward(self, tokens: Tensor, lengths: Tensor, candidates: Tensor | None = None) -> Tensor:
+        """Give logits (B, N), or (B, C) for candidates (B, C) of node ids."""
+        states = self.encoder(tokens, lengths)  # (B, T, H)
+        queries = _rows(self.queries, candidates)  # (N, H) or (B, C, H)
+        # Attention averages, and the first shared layer is linear: applied to the words instead of to
+        # every node's average it gives the same numbers for a fraction of the work.
+        hidden = self.middle(label_attention(queries, states, self.first(states), lengths))  # (B, C, M)
+        logits = self.last(hidden).squeeze(-1)
+        if self.outputs is None:
+            return logits
+        own = _rows(self.outputs, candidates)  # (N, M + 1) or (B, C, M + 1)
+        return logits + (hidden * own[..., :-1]).sum(-1) + own[..., -1]
+
+    def start_bias(self, rate: float) -> None:
+        """Start the last bias at the log-odds of the mean label rate.
+
+        Without it the network spends epochs learning that labels are rare.
+        """
+        rate = min(max(rate, 1e-6), 1 - 1e-6)
+        nn.init.constant_(self.last.bias, math.log(rate / (1 - rate)))
+
+    def start_queries(self, vectors: Tensor, strength: float) -> None:
+        """Let each node (N, W) attend from the start to words whose vectors are like its own."""
+        assert self.encoder.attend_words
+        with torch.no_grad():
+            self.queries.weight[:, -vectors.shape[1] :] += strength * vectors.to(self.queries.weight.device)
+
+    def start_from(self, above: LabelAttentionNetwork) -> None:
+        """Take over the encoder and the shared layers of the level above."""
+        for part in ("encoder", "first", "middle", "last"):
+            getattr(self, part).load_state_dict(getattr(above, part).state_dict())
+
+
+def _hidden_layers(sizes: Sequence[int]) -> list[nn.Module]:
+    layers: list[nn.Module] = []
+    for size, next_size in zip(sizes[:-1], sizes[1:], strict=True):
+        layers += [nn.Linear(size, next_size), nn.ReLU()]
+    return layers
+
+
+def _rows(table: nn.Embedding, candidates: Tensor | None) -> Tensor:
+    return table.weight if candidates is None else table(candidates)

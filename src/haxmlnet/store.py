@@ -1,0 +1,177 @@
+"""The model directory: readable JSON and text, tensors in safetensors, checksums, no pickle.
+
+Everything is written to a temporary name beside the target and renamed, so that a crash, a full disk
+or a second try never harms what was there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from haxmlnet.errors import ModelError
+
+HEADER = "model.json"
+FORMAT = "haxmlnet model"
+FORMAT_VERSION = 1
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@contextmanager
+def new_directory(path: str | Path) -> Iterator[Path]:
+    """Fill a directory under a temporary name, then put it in the place of `path` in one rename."""
+    target = Path(path)
+    if target.exists() and not _may_be_replaced(target):
+        raise ModelError(f"{target}: exists and is not a haxmlnet model, so it is not overwritten. Choose another.")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".new", dir=target.parent))
+    except OSError as error:
+        raise ModelError(f"{target}: cannot be written ({error.strerror or error}).") from None
+    try:
+        yield temporary
+        _replace_directory(temporary, target)
+    except OSError as error:
+        raise ModelError(f"{target}: cannot be written ({error.strerror or error}); nothing was changed.") from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_header(directory: Path, header: Mapping[str, Any]) -> None:
+    """Write model.json last: it lists size and checksum of every other file, and one of its own contents."""
+    files = {
+        file.name: {"bytes": file.stat().st_size, "sha256": _file_checksum(file)}
+        for file in sorted(directory.iterdir())
+    }
+    content = {"format": FORMAT, "format_version": FORMAT_VERSION, **header, "files": files}
+    write_text(directory / HEADER, json.dumps({**content, "sha256": _json_checksum(content)}, indent=2) + "\n")
+
+
+def read_header(path: str | Path) -> dict[str, Any]:
+    """Read model.json, and check every file it lists; one line says which is wrong and why."""
+    directory = Path(path)
+    header = _parse_header(directory)
+    for name, expected in header["files"].items():
+        _check_file(directory / name, expected)
+    return header
+
+
+def _parse_header(directory: Path) -> dict[str, Any]:
+    file = directory / HEADER
+    if not directory.is_dir():
+        raise ModelError(f"{directory}: no such model directory. Train one with 'haxmlnet fit'.")
+    if not file.is_file():
+        raise ModelError(f"{directory}: not a model directory, there is no {HEADER} in it.")
+    try:
+        header = json.loads(file.read_text("utf-8"))
+    except (ValueError, OSError) as error:
+        raise ModelError(f"{file}: damaged, it is not JSON ({error}).") from None
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise ModelError(f"{file}: not written by haxmlnet.")
+    if header.get("format_version") != FORMAT_VERSION:
+        version = header.get("format_version")
+        raise ModelError(f"{file}: has format version {version}, this library reads {FORMAT_VERSION}. Upgrade haxmlnet.")
+    if _json_checksum({k: v for k, v in header.items() if k != "sha256"}) != header.get("sha256"):
+        raise ModelError(f"{file}: was altered after it was written (checksum differs).")
+    return header
+
+
+def _check_file(file: Path, expected: Mapping[str, Any]) -> None:
+    if not file.is_file():
+        raise ModelError(f"{file}: is missing from the model.")
+    size = file.stat().st_size
+    if size != expected["bytes"]:
+        raise ModelError(f"{file}: damaged, expected {expected['bytes']} bytes, got {size}.")
+    if _file_checksum(file) != expected["sha256"]:
+        raise ModelError(f"{file}: damaged or altered (checksum differs).")
+
+
+def write_text(file: Path, text: str) -> None:
+    """Write text and wait until it is on the disk."""
+    with file.open("w", encoding="utf-8", newline="\n") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def write_lines(file: Path, lines: list[str]) -> None:
+    """Write one string a line; a backslash, newline or return inside it is written as \\\\, \\n or \\r."""
+    escapes = str.maketrans({"\\": r"\\", "\n": r"\n", "\r": r"\r"})
+    write_text(file, "".join(line.translate(escapes) + "\n" for line in lines))
+
+
+def read_lines(file: Path) -> list[str]:
+    """Read what `write_lines` wrote."""
+    text = file.read_bytes().decode("utf-8")
+    return [_unescaped(line) for line in text.split("\n")[:-1]]
+
+
+def _unescaped(line: str) -> str:
+    if "\\" not in line:
+        return line
+    parts = line.split("\\\\")
+    return "\\".join(part.replace(r"\n", "\n").replace(r"\r", "\r") for part in parts)
+
+
+def write_arrays(file: Path, arrays: Arrays) -> None:
+    """Write named arrays as safetensors."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    try:
+        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, file)
+        with file.open("rb") as stream:
+            os.fsync(stream.fileno())
+    except SafetensorError as error:
+        raise OSError(str(error)) from None
+
+
+def read_arrays(file: Path) -> dict[str, NDArray[Any]]:
+    """Read named arrays from a safetensors file."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        return dict(load_file(file))
+    except (SafetensorError, OSError) as error:
+        raise ModelError(f"{file}: not a readable safetensors file ({error}).") from None
+
+
+def _may_be_replaced(target: Path) -> bool:
+    return target.is_dir() and ((target / HEADER).is_file() or not any(target.iterdir()))
+
+
+def _replace_directory(new: Path, target: Path) -> None:
+    new.chmod(0o755)  # mkdtemp makes it private
+    if not target.exists():
+        new.rename(target)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".old", dir=target.parent)) / target.name
+    target.rename(old)
+    try:
+        new.rename(target)
+    except OSError:
+        old.rename(target)
+        raise
+    finally:
+        shutil.rmtree(old.parent, ignore_errors=True)
+
+
+def _file_checksum(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _json_checksum(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

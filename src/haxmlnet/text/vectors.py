@@ -1,0 +1,120 @@
+"""Word vectors: read from a file for the words needed, or made from the training corpus."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from haxmlnet.data.tokens import PAD_ID
+from haxmlnet.errors import DataError
+
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+def read_vectors(path: str | Path, words: Sequence[str], rng: np.random.Generator) -> NDArray[np.float32]:
+    """Read the vectors of the words from a GloVe, word2vec or fastText text file, plain or .gz.
+
+    The file is streamed. Words it lacks get random vectors of the same spread; padding is zero.
+    """
+    wanted = {word: i for i, word in enumerate(words)}
+    found: dict[int, NDArray[np.float32]] = {}
+    width = 0
+    for number, line in _vector_lines(Path(path)):
+        word, _, numbers = line.rstrip(b"\r\n ").partition(b" ")
+        index = wanted.get(word.decode("utf-8", "replace").lower())
+        if index is None or (index in found):
+            width = width or numbers.count(b" ") + 1
+            continue
+        vector = _parse_vector(path, number, numbers)
+        width = width or len(vector)
+        if len(vector) != width:
+            raise DataError(f"{path}:{number}: expected {width} numbers after the word, got {len(vector)}.")
+        found[index] = vector
+    if not found:
+        raise DataError(f"{path}: holds no vector for any of the {len(words)} words of the training texts.")
+    known = np.stack(list(found.values()))
+    vectors = rng.normal(0, known.std(), (len(words), width)).astype(np.float32)
+    vectors[list(found)] = known
+    vectors[PAD_ID] = 0
+    return vectors
+
+
+def corpus_vectors(
+    features: sp.csr_array, targets: sp.csr_array, size: int, rng: np.random.Generator
+) -> NDArray[np.float32]:
+    """Make word vectors from TF-IDF documents (n x words) and their labels (n x labels).
+
+    Words that occur in the same documents and with the same labels get similar vectors: a truncated
+    singular value decomposition of the words' side of [documents ; labels].
+    """
+    from sklearn.utils.extmath import randomized_svd
+
+    words = sp.csr_array(sp.hstack([features.T, _word_label_weights(features, targets)], format="csr"))
+    n_words = words.shape[0]
+    rank = min(size, min(words.shape) - 1)
+    vectors = np.zeros((n_words, size), np.float32)
+    if rank > 0:
+        seed = int(rng.integers(2**31))
+        left, values, _ = randomized_svd(words, rank, n_iter=3, random_state=seed)
+        vectors[:, :rank] = left * np.sqrt(values)
+    return _spread(vectors, rng)
+
+
+def _word_label_weights(features: sp.csr_array, targets: sp.csr_array) -> sp.csr_array:
+    from haxmlnet.text.tfidf import unit_rows
+
+    by_label = unit_rows(sp.csr_array(targets.T.astype(np.float32)) @ features)  # (labels x words)
+    return sp.csr_array(by_label.T)
+
+
+def _spread(vectors: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
+    # Rows are scaled to one length: a rare word must be as loud as a frequent one. Empty rows become random.
+    size = vectors.shape[1]
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    noise = rng.normal(0, 1 / np.sqrt(size), vectors.shape).astype(np.float32)
+    vectors = np.where(lengths > 1e-6, vectors / np.maximum(lengths, 1e-6), noise)
+    vectors[PAD_ID] = 0
+    # GloVe's numbers have a spread of about 0.4: the layers above are tuned to inputs of that size.
+    return (vectors * (0.4 * np.sqrt(size))).astype(np.float32)
+
+
+def _vector_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    try:
+        with _open_vectors(path) as stream:
+            for number, line in enumerate(stream, 1):
+                if number == 1 and _is_header(line):
+                    continue
+                if line.strip():
+                    yield number, line
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file of word vectors.") from None
+    except (OSError, EOFError) as error:
+        raise DataError(f"{path}: cannot be read as word vectors ({error}).") from None
+
+
+def _open_vectors(path: Path) -> IO[bytes]:
+    with path.open("rb") as stream:
+        compressed = stream.read(2) == GZIP_MAGIC
+    return gzip.open(path, "rb") if compressed else path.open("rb")
+
+
+def _is_header(line: bytes) -> bool:
+    parts = line.split()
+    return len(parts) == 2 and all(part.isdigit() for part in parts)
+
+
+def _parse_vector(path: str | Path, number: int, numbers: bytes) -> NDArray[np.float32]:
+    try:
+        vector = np.array(numbers.split(), dtype=np.float32)
+    except ValueError:
+        shown = numbers[:40].decode("utf-8", "replace")
+        raise DataError(f"{path}:{number}: expected numbers after the word, got '{shown}'.") from None
+    if not np.isfinite(vector).all():
+        raise DataError(f"{path}:{number}: a number of the vector is NaN or infinite. Remove the line.")
+    return vector

@@ -1,0 +1,130 @@
+"""Checkpoints: what training has done so far, on disk, so that a killed process loses almost nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from haxmlnet.errors import HaxmlnetError, ModelError
+from haxmlnet.store import read_arrays, write_arrays, write_text
+
+IDENTITY = "training.json"
+
+
+@dataclass
+class Checkpoints:
+    """A directory with the finished parts of a training and the latest state of the unfinished one.
+
+    A part is named (for example `tree_0.level_1`). Each write goes to a temporary name and is renamed.
+    """
+
+    directory: Path
+    seconds: float
+    """Least time between two states of an unfinished part."""
+    _written: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def start(cls, directory: str | Path, identity: Mapping[str, str], seconds: float, resume: bool) -> Checkpoints:
+        """Open the directory: empty for a new training, or with what an interrupted one left there."""
+        path = Path(directory)
+        if path.exists() and any(path.iterdir()):
+            if not resume:
+                raise ModelError(
+                    f"{path}: holds an unfinished training. Go on with --resume, or delete it to start anew."
+                )
+            _check_identity(path, identity)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            for leftover in path.glob("*.tmp"):
+                leftover.unlink()
+            if not (path / IDENTITY).exists():
+                _rename_after(path / IDENTITY, lambda file: write_text(file, json.dumps(dict(identity), indent=2)))
+        except OSError as error:
+            raise ModelError(f"{path}: cannot be written ({error.strerror or error}).") from None
+        return cls(path, seconds)
+
+    def finished(self, part: str) -> dict[str, NDArray[Any]] | None:
+        """Give the arrays of a finished part, or None."""
+        file = self.directory / f"{part}.safetensors"
+        return read_arrays(file) if file.exists() else None
+
+    def finish(self, part: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Keep the result of a part, and drop its unfinished state."""
+        self._write(f"{part}.safetensors", arrays)
+        self._state_file(part).unlink(missing_ok=True)
+
+    def due(self) -> bool:
+        """Say whether it is time for the next state."""
+        return time.monotonic() - self._written >= self.seconds
+
+    def save_state(self, part: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Keep the state of an unfinished part in the place of the one before."""
+        self._write(self._state_file(part).name, arrays)
+        self._written = time.monotonic()
+
+    def state(self, part: str) -> dict[str, NDArray[Any]] | None:
+        """Give the latest state of an unfinished part, or None."""
+        file = self._state_file(part)
+        return read_arrays(file) if file.exists() else None
+
+    def remove(self) -> None:
+        """Delete all of it: the model is saved."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _state_file(self, part: str) -> Path:
+        return self.directory / f"{part}.unfinished.safetensors"
+
+    def _write(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+        try:
+            _rename_after(self.directory / name, lambda file: write_arrays(file, arrays))
+        except OSError as error:
+            reason = error.strerror or error
+            raise ModelError(
+                f"{self.directory}: the checkpoint cannot be written ({reason}). Make room, then go on with --resume."
+            ) from None
+
+
+def training_identity(settings: Mapping[str, Any], texts: Iterable[str], targets: Iterable[NDArray[Any]]) -> dict[str, str]:
+    """Give checksums of all that decides the outcome of a training: a resumed one must have the same."""
+    indifferent = ("device", "n_jobs", "checkpoint_seconds")
+    chosen = {name: value for name, value in settings.items() if name not in indifferent}
+    documents = hashlib.sha256()
+    for text in texts:
+        documents.update(text.encode("utf-8", "surrogatepass") + b"\0")
+    for array in targets:
+        documents.update(np.ascontiguousarray(array).tobytes())
+    return {"settings": json.dumps(chosen, sort_keys=True), "data": documents.hexdigest()}
+
+
+def _check_identity(path: Path, identity: Mapping[str, str]) -> None:
+    try:
+        before = json.loads((path / IDENTITY).read_text("utf-8"))
+        settings, data = json.loads(before["settings"]), before["data"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise HaxmlnetError(f"{path}: holds no training that could be resumed. Delete it to start anew.") from None
+    if data != identity["data"]:
+        raise HaxmlnetError(f"{path}: was made from other training data. Give the same, or delete it to start anew.")
+    now = json.loads(identity["settings"])
+    different = [name for name in now if settings.get(name) != now[name]]
+    if different:
+        name = different[0]
+        raise HaxmlnetError(
+            f"{path}: was made with {name} {settings.get(name)!r}, now it is {now[name]!r}. "
+            "Give the same settings, or delete it to start anew."
+        )
+
+
+def _rename_after(file: Path, write: Any) -> None:
+    temporary = file.with_name(file.name + ".tmp")
+    write(temporary)
+    os.replace(temporary, file)

@@ -1,0 +1,36 @@
+"""Where the work runs: the device of the networks and the threads of the processor."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numba
+import torch
+
+from haxmlnet.errors import SettingError
+
+
+def chosen_device(name: str) -> torch.device:
+    """Turn a setting into a device; `auto` takes CUDA, else Apple's MPS, else the processor."""
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name == "auto":
+        name = next(device for device in ("cuda", "mps", "cpu") if available[device])
+    if not available[name]:
+        raise SettingError(f"device: this machine has no {name}. Use 'auto' or 'cpu'.")
+    return torch.device(name)
+
+
+@contextmanager
+def processor_threads(n_jobs: int | None) -> Iterator[None]:
+    """Use so many processor threads inside the block; none: all cores."""
+    before_torch, before_numba = torch.get_num_threads(), numba.get_num_threads()
+    n_threads = n_jobs or os.cpu_count() or 1
+    torch.set_num_threads(n_threads)
+    numba.set_num_threads(min(n_threads, numba.config.NUMBA_NUM_THREADS))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before_torch)
+        numba.set_num_threads(before_numba)

@@ -1,0 +1,232 @@
+"""The trainer of one level: batches, loss, validation, averaging, checkpoints."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from haxmlnet.data.tokens import TokenArray, similar_length_batches
+from haxmlnet.errors import TrainingInterrupted
+from haxmlnet.network.network import LabelAttentionNetwork
+from haxmlnet.progress import Progress
+from haxmlnet.ranking import ABSENT
+from haxmlnet.training.candidates import Candidates, CandidateSource
+from haxmlnet.training.checkpoints import Checkpoints
+from haxmlnet.training.optimizer import Optimizer, step_scale
+
+
+@dataclass(frozen=True)
+class LevelData:
+    """What one level learns from."""
+
+    tokens: TokenArray
+    targets: sp.csr_array
+    """True nodes, (documents x nodes)."""
+    candidates: CandidateSource | None
+    """None: every document is compared with all nodes."""
+
+    def batch(self, rows: NDArray[np.int64], rng: np.random.Generator) -> Candidates:
+        """Give the candidates and targets of some documents."""
+        if self.candidates is not None:
+            return self.candidates.of(rows, rng)
+        targets = self.targets[rows].toarray()
+        ids = np.broadcast_to(np.arange(targets.shape[1]), targets.shape)
+        return Candidates(ids, targets)
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """How one level is trained; all numbers are decided."""
+
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    final_learning_rate: float
+    warmup: float
+    gradient_clip: float
+    averaging_start: float
+    patience: int | None
+    seed: tuple[int, ...]
+
+
+@dataclass
+class LevelTrainer:
+    """Trains a network in place and leaves the best validated weights in it."""
+
+    network: LabelAttentionNetwork
+    data: LevelData
+    plan: TrainingPlan
+    validate: Callable[[], float] | None
+    """Gives nDCG@5 of the network as it is; None where there is no validation document."""
+    name: str
+    progress: Progress = field(default_factory=Progress)
+    checkpoints: Checkpoints | None = None
+
+    def __post_init__(self) -> None:
+        self.step = 0
+        self.best_score = -1.0
+        self.n_worse = 0
+        self.n_averaged = 0
+        self.best: dict[str, Tensor] = {}
+        self.average: dict[str, Tensor] = {}
+        self.optimizer = Optimizer(self.network, lazy_tables(self.network), self.plan.learning_rate)
+        self.batches_per_epoch = -(-len(self.data.tokens) // self.plan.batch_size)
+        self.n_steps = self.plan.epochs * self.batches_per_epoch
+
+    def run(self) -> float:
+        """Train from the latest checkpoint, or from the start, to the end; give the best nDCG@5."""
+        self._load_state()
+        devices = [self._device] if self._device.type == "cuda" else []
+        with (
+            torch.random.fork_rng(devices),
+            self.progress.stage(self.name, self.n_steps, "batches") as advance,
+            deferred_interrupt() as interrupted,
+        ):
+            advance(self.step)
+            while self.step < self.n_steps and not self._out_of_patience():
+                self._run_epoch(advance, interrupted)
+        if self.best:
+            self.network.load_state_dict(self.best)
+        return self.best_score
+
+    @property
+    def _device(self) -> torch.device:
+        return self.network.queries.weight.device
+
+    def _run_epoch(self, advance: Callable[..., None], interrupted: Callable[[], bool]) -> None:
+        epoch, done = divmod(self.step, self.batches_per_epoch)
+        order = np.random.default_rng([*self.plan.seed, 0, epoch])
+        batches = similar_length_batches(self.data.tokens.lengths, self.plan.batch_size, order)
+        self.network.train()
+        total = 0.0
+        for n, rows in enumerate(batches[done:], 1):
+            total += self._train_batch(rows)
+            self.step += 1
+            if self.step % self.batches_per_epoch == 0:
+                self._end_epoch(epoch, total / n)
+            advance(1, f"loss {total / n:.4f}  nDCG@5 {self.best_score:.2f}" if self.best_score >= 0 else f"loss {total / n:.4f}")
+            self._maybe_checkpoint(interrupted())
+
+    def _train_batch(self, rows: NDArray[np.int64]) -> float:
+        # All randomness of a step follows from the seed and its number: a resumed run repeats it exactly.
+        rng = np.random.default_rng([*self.plan.seed, 1, self.step])
+        torch.manual_seed(int(rng.integers(2**62)))
+        tokens, lengths = self.data.tokens.padded(rows)
+        batch = self.data.batch(rows, rng)
+        device = self._device
+        candidates = None
+        if self.data.candidates is not None:
+            candidates = torch.from_numpy(np.maximum(batch.ids, 0)).to(device)
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            logits = self.network(torch.from_numpy(tokens).to(device), torch.from_numpy(lengths).to(device), candidates)
+        present = torch.from_numpy(batch.ids != ABSENT).to(device)
+        loss = mean_document_loss(logits.float(), torch.from_numpy(batch.targets).to(device), present)
+        loss.backward()  # type: ignore[no-untyped-call]
+        scale = step_scale(self.step, self.n_steps, self.plan.warmup, self.plan.final_learning_rate)
+        self.optimizer.step(scale, self.plan.gradient_clip)
+        return float(loss.detach())
+
+    def _end_epoch(self, epoch: int, loss: float) -> None:
+        current = self._average_weights() if self.step > self.plan.averaging_start * self.n_steps else None
+        line = f"{self.name}: epoch {epoch + 1}/{self.plan.epochs}, loss {loss:.4f}"
+        if self.validate is not None:
+            score = self.validate()
+            line += f", validation nDCG@5 {score:.2f}"
+            self.n_worse = 0 if score > self.best_score else self.n_worse + 1
+            if score > self.best_score:
+                self.best_score, self.best = score, copied(self.network.state_dict())
+        elif self.step == self.n_steps:
+            self.best = copied(self.network.state_dict())
+        self.progress.say(line)
+        if current is not None:
+            self.network.load_state_dict(current)
+
+    def _average_weights(self) -> dict[str, Tensor]:
+        # The network holds the average while it is validated; what it held is given back to train on.
+        current = copied(self.network.state_dict())
+        self.n_averaged += 1
+        if self.n_averaged == 1:
+            self.average = copied(current)
+        for name, value in current.items():
+            self.average[name] += (value - self.average[name]) / self.n_averaged
+        self.network.load_state_dict(self.average)
+        return current
+
+    def _out_of_patience(self) -> bool:
+        return self.plan.patience is not None and self.n_worse >= self.plan.patience
+
+    def _maybe_checkpoint(self, interrupted: bool) -> None:
+        if self.checkpoints is not None and (interrupted or self.checkpoints.due()):
+            self.checkpoints.save_state(self.name, self._state())
+        if interrupted:
+            raise TrainingInterrupted(f"stopped in {self.name} after {self.step} of {self.n_steps} batches")
+
+    def _state(self) -> dict[str, NDArray[Any]]:
+        numbers = np.array([self.step, self.best_score, self.n_worse, self.n_averaged], np.float64)
+        parts: Mapping[str, Mapping[str, Tensor]] = {
+            "network": self.network.state_dict(), "best": self.best, "average": self.average,
+            "optimizer": self.optimizer.tensors(),
+        }  # fmt: skip
+        tensors = {f"{part}/{name}": value for part, values in parts.items() for name, value in values.items()}
+        return {"numbers": numbers, **{name: value.detach().cpu().numpy() for name, value in tensors.items()}}
+
+    def _load_state(self) -> None:
+        state = self.checkpoints.state(self.name) if self.checkpoints is not None else None
+        if state is None:
+            return
+        step, self.best_score, n_worse, n_averaged = state.pop("numbers").tolist()
+        self.step, self.n_worse, self.n_averaged = int(step), int(n_worse), int(n_averaged)
+        parts: dict[str, dict[str, Tensor]] = {"network": {}, "best": {}, "average": {}, "optimizer": {}}
+        for name, value in state.items():
+            part, _, key = name.partition("/")
+            parts[part][key] = torch.from_numpy(value).to(self._device)
+        self.network.load_state_dict(parts["network"])
+        self.best, self.average = parts["best"], parts["average"]
+        self.optimizer.load_tensors(parts["optimizer"])
+
+
+def mean_document_loss(logits: Tensor, targets: Tensor, present: Tensor) -> Tensor:
+    """Average the cross-entropy over each document's own candidates, then over the documents."""
+    losses = F.binary_cross_entropy_with_logits(logits, targets, reduction="none") * present  # (B, C)
+    return (losses.sum(dim=1) / present.sum(dim=1).clamp(min=1)).mean()
+
+
+def lazy_tables(network: nn.Module) -> list[nn.Parameter]:
+    """Find the tables whose gradients are sparse."""
+    return [m.weight for m in network.modules() if isinstance(m, nn.Embedding) and m.sparse]
+
+
+def copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Copy named tensors, so that further training does not change them."""
+    return {name: value.detach().clone() for name, value in tensors.items()}
+
+
+@contextmanager
+def deferred_interrupt() -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C into a flag, so that a step is never cut in half; a second one stops at once."""
+    pressed = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed.is_set
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def on_interrupt(number: int, frame: Any) -> None:
+        pressed.set()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield pressed.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,84 @@
+"""From label features to a `LabelTree`, and how many nodes its levels should have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import scipy.sparse as sp
+
+from haxmlnet.errors import SettingError
+from haxmlnet.tree.label_tree import LabelTree
+from haxmlnet.tree.split import balanced_partition
+
+
+def build_label_tree(
+    features: sp.csr_array | sp.csr_matrix, inner_level_sizes: Sequence[int], rng: np.random.Generator
+) -> LabelTree:
+    """Partition the labels by their features (labels x words) into levels of the given sizes, coarsest first.
+
+    Without inner levels the tree is flat.
+    """
+    n_labels = features.shape[0]
+    sizes = [int(size) for size in inner_level_sizes]
+    _check_level_sizes(sizes, n_labels)
+    if not sizes:
+        return LabelTree((), n_labels)
+    # A node's halves are its neighbours 2i and 2i + 1, so an ancestor's index is a shift of its descendants'.
+    inner = [np.arange(below, dtype=np.int32) >> _log2(below // size) for size, below in pairwise(sizes)]
+    groups = balanced_partition(features, _log2(sizes[-1]), rng)
+    return LabelTree((*inner, groups), n_labels)
+
+
+def choose_level_sizes(n_labels: int, group_size: int, max_first_level: int, max_fan_out: int) -> list[int]:
+    """Choose how many nodes the inner levels have, coarsest first; none where a flat tree is enough.
+
+    There are as few groups as `group_size` allows. While the coarsest level has more than `max_first_level`
+    nodes, one is put above it, no coarser than needed, with at most `max_fan_out` children per node.
+    """
+    _check_limits(group_size, max_first_level, max_fan_out)
+    if n_labels <= min(group_size, max_first_level):
+        return []
+    # At least two groups: a level of one node decides nothing.
+    sizes = [max(2, _power_at_least(-(-n_labels // group_size)))]
+    enough = 1 << _log2(max_first_level)
+    while sizes[0] > max_first_level:
+        sizes.insert(0, max(sizes[0] // max_fan_out, enough))
+    return sizes
+
+
+def _check_level_sizes(sizes: list[int], n_labels: int) -> None:
+    ascending = all(size < below for size, below in pairwise(sizes))
+    if not ascending or not all(_is_power(size) for size in sizes):
+        raise SettingError(
+            f"inner level sizes must be powers of two in ascending order, got {sizes}. "
+            "Use, for example, [256] or [2048, 16384]."
+        )
+    if sizes and sizes[-1] > n_labels:
+        raise SettingError(
+            f"inner level sizes must not exceed the number of labels, {n_labels}, got {sizes}. "
+            "Use smaller levels, or none for a flat model."
+        )
+
+
+def _check_limits(group_size: int, max_first_level: int, max_fan_out: int) -> None:
+    for name, value in (("group_size", group_size), ("max_first_level", max_first_level)):
+        if value < 2:
+            raise SettingError(f"{name} must be at least 2, got {value}. Use a larger one.")
+    if max_fan_out < 2 or not _is_power(max_fan_out):
+        raise SettingError(
+            f"max_fan_out must be a power of two and at least 2, got {max_fan_out}. Use, for example, 8."
+        )
+
+
+def _is_power(size: int) -> bool:
+    return size > 0 and size & (size - 1) == 0
+
+
+def _log2(size: int) -> int:
+    return size.bit_length() - 1
+
+
+def _power_at_least(size: int) -> int:
+    return 1 << (size - 1).bit_length()
