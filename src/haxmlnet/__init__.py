@@ -1,0 +1,36 @@
+"""haxmlnet: the right few labels out of thousands to millions, by hierarchical label-wise attention."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from haxmlnet.version import __version__
+
+if TYPE_CHECKING:
+    from haxmlnet.data import Corpus
+    from haxmlnet.methods import load_model
+    from haxmlnet.methods.haxmlnet import HAXMLNet
+    from haxmlnet.methods.one_vs_rest import OneVsRestSVM
+    from haxmlnet.ranking import Ranking
+
+# Imported when first used: `import haxmlnet` must not cost the seconds that torch takes to load.
+_HOMES = {
+    "Corpus": "haxmlnet.data",
+    "HAXMLNet": "haxmlnet.methods.haxmlnet",
+    "OneVsRestSVM": "haxmlnet.methods.one_vs_rest",
+    "Ranking": "haxmlnet.ranking",
+    "load_model": "haxmlnet.methods",
+}
+
+__all__ = ["Corpus", "HAXMLNet", "OneVsRestSVM", "Ranking", "__version__", "load_model"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'haxmlnet' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

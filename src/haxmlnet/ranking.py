@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 ABSENT = -1
+_NOTHING = np.array([None], dtype=object)
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,9 @@ class Ranking:
     @property
     def labels(self) -> NDArray[np.object_]:
         """The names of the labels, (n, K); None where a document has fewer than K."""
-        names = np.arange(self.n_ids).astype(object) if self.names is None else self.names
-        return np.append(names, None)[self.ids]
+        named = self.ids.astype(object) if self.names is None else np.append(self.names, _NOTHING)[self.ids]
+        named[self.ids == ABSENT] = None
+        return named
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -55,7 +57,8 @@ class Ranking:
         """Drop the labels that score less than the threshold."""
         kept = self.scores >= threshold
         return self._with(
-            np.where(kept, self.ids, ABSENT).astype(np.int32), np.where(kept, self.scores, 0).astype(np.float32)
+            np.where(kept, self.ids, ABSENT).astype(np.int32),
+            np.where(kept, self.scores, 0).astype(np.float32),
         )
 
     def to_csr(self) -> sp.csr_array:

@@ -10,7 +10,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 from haxmlnet.errors import SettingError
 
@@ -23,7 +23,10 @@ def setting(
     maximum: float | None = None,
     choices: tuple[str, ...] = (),
 ) -> Any:
-    """Declare one setting: its default, a sentence for people, and the values it may have."""
+    """Declare one setting: its default, a sentence for people, and the values it may have.
+
+    The minimum of a list is the least number of its entries.
+    """
     metadata = {"help": help, "minimum": minimum, "maximum": maximum, "choices": choices}
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -32,22 +35,19 @@ def setting(
 class Settings:
     """The settings of HAXMLNet; None means: chosen by the size of the data when `fit` sees it."""
 
-    max_length: int = setting(500, "Words of a document that the network reads, from the start.", minimum=1)
-    vocabulary_size: int = setting(
-        500_000, "Most words kept; those that occur in the most documents win.", minimum=1
-    )
+    max_length: int = setting(200, "Words of a document that the network reads, from the start.", minimum=1)
+    vocabulary_size: int = setting(500_000, "Most words kept; those that occur in the most documents win.", minimum=1)
     min_document_frequency: int = setting(
         1, "Words in fewer training documents than this are unknown words.", minimum=1
     )
     vectors: str | None = setting(
-        None, "File of word vectors (GloVe, word2vec or fastText text, plain or .gz); none: made from the corpus."
+        None,
+        "File of word vectors (GloVe, word2vec or fastText text, plain or .gz); none: made from the corpus.",
     )
-    word_size: int | None = setting(
-        None, "Width of the word vectors when they are made from the corpus.", minimum=1
-    )
+    word_size: int | None = setting(None, "Width of the word vectors when they are made from the corpus.", minimum=1)
     train_word_vectors: bool = setting(True, "Go on training the word vectors.")
 
-    group_size: int | None = setting(None, "Most labels in one group of the label tree.", minimum=1)
+    group_size: int | None = setting(None, "Most labels in one group of the label tree.", minimum=2)
     level_sizes: tuple[int, ...] | None = setting(
         None, "Nodes of each level above the labels, powers of two, coarsest first; () is one flat level."
     )
@@ -56,23 +56,26 @@ class Settings:
 
     hidden_size: int | None = setting(None, "States of the BiLSTM per direction.", minimum=1)
     mlp_sizes: tuple[int, ...] | None = setting(
-        None, "Widths of the hidden layers of the network shared by all labels."
+        None, "Widths of the hidden layers of the network shared by all labels.", minimum=1
     )
-    attend_words: bool = setting(
-        True, "Attend to [BiLSTM state ; word vector] instead of the state alone."
-    )
+    attend_words: bool = setting(True, "Attend to [BiLSTM state ; word vector] instead of the state alone.")
     own_outputs: bool = setting(True, "Give each label an output vector of its own beside the shared layers.")
     query_start: float = setting(
-        1.0, "How strongly a label attends from the start to the words of its documents; 0 is random.", minimum=0
+        2.0,
+        "How strongly a label attends from the start to the words of its documents; 0 is random.",
+        minimum=0,
     )
     word_dropout: float = setting(0.2, "Dropout on the word vectors.", minimum=0, maximum=0.95)
     state_dropout: float = setting(0.5, "Dropout on the states of the BiLSTM.", minimum=0, maximum=0.95)
 
     epochs: int | None = setting(None, "Passes over the training documents for each level.", minimum=1)
     batch_size: int | None = setting(None, "Documents in one training step.", minimum=1)
-    learning_rate: float = setting(1e-3, "Step size of Adam.", minimum=0)
+    learning_rate: float = setting(5e-3, "Step size of Adam.", minimum=0)
     final_learning_rate: float = setting(
-        0.02, "The step size falls linearly to this fraction of itself; 1 keeps it constant.", minimum=0, maximum=1
+        0.02,
+        "The step size falls linearly to this fraction of itself; 1 keeps it constant.",
+        minimum=0,
+        maximum=1,
     )
     warmup: float = setting(
         0.05, "Fraction of the training over which the step size rises from zero.", minimum=0, maximum=0.9
@@ -82,18 +85,24 @@ class Settings:
     )
     candidates: int = setting(1000, "Most candidate nodes per document in training (c of the paper).", minimum=1)
     hard_negatives: int | None = setting(
-        None, "Best wrong parents, as the level above predicts them, whose children are candidates too.", minimum=0
+        None,
+        "Best wrong parents, as the level above predicts them, whose children are candidates too.",
+        minimum=0,
     )
     start_from_above: bool = setting(True, "Start each level from the encoder and shared layers of the one above.")
     averaging_start: float = setting(
         1.0, "Average the weights from this fraction of the training on; 1 is never.", minimum=0, maximum=1
     )
     patience: int | None = setting(
-        None, "Stop a level after so many validations without a better nDCG@5; none: train to the end.", minimum=1
+        None,
+        "Stop a level after so many validations without a better nDCG@5; none: train to the end.",
+        minimum=1,
     )
     validation_fraction: float = setting(
-        0.05, "Part of the training documents held out for validation where no validation data is given.",
-        minimum=0, maximum=0.5,
+        0.05,
+        "Part of the training documents held out for validation where no validation data is given.",
+        minimum=0,
+        maximum=0.5,
     )
     max_validation: int = setting(2000, "Most documents used for validation.", minimum=1)
 
@@ -103,31 +112,34 @@ class Settings:
     checkpoint_seconds: float = setting(60.0, "Least time between two checkpoints.", minimum=0)
 
 
+# The paper's network: states alone are attended to, all labels share one output, the step size is constant.
+_PLAIN_NETWORK = {
+    "attend_words": False, "own_outputs": False, "learning_rate": 1e-3, "final_learning_rate": 1.0, "warmup": 0.0,
+    "max_length": 500,
+}  # fmt: skip
+_LARGE_NETWORK = {
+    **_PLAIN_NETWORK, "hidden_size": 512, "mlp_sizes": (512, 256), "word_size": 300, "batch_size": 200, "n_trees": 3,
+}  # fmt: skip
+
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
+    # Two levels (more where the groups themselves are too many), candidates of the true groups alone, one tree.
     "paper": {
-        # Two levels with sqrt-like groups, candidates of the true groups alone, one tree, constant step size.
-        "attend_words": False, "own_outputs": False, "hard_negatives": 0, "candidates": 1000, "beam": 10,
-        "n_trees": 1, "final_learning_rate": 1.0, "warmup": 0.0, "averaging_start": 1.0,
-        "start_from_above": False, "hidden_size": 256, "mlp_sizes": (256,), "epochs": 30, "batch_size": 40,
-        "group_size": 64, "patience": 10,
+        **_PLAIN_NETWORK, "hidden_size": 256, "mlp_sizes": (256,), "epochs": 30, "batch_size": 40, "n_trees": 1,
+        "group_size": 64, "candidates": 1000, "hard_negatives": 0, "beam": 10, "averaging_start": 1.0,
+        "start_from_above": False, "patience": 10,
     },
     "amazon-670k": {
-        "hidden_size": 512, "mlp_sizes": (512, 256), "level_sizes": (2**11, 2**14, 2**17), "beam": 160,
-        "hard_negatives": 160, "epochs": 10, "batch_size": 200, "averaging_start": 0.4, "n_trees": 3,
-        "attend_words": False, "own_outputs": False, "final_learning_rate": 1.0, "warmup": 0.0, "word_size": 300,
-        "candidates": 2000,
+        **_LARGE_NETWORK, "level_sizes": (2**11, 2**14, 2**17), "beam": 160, "hard_negatives": 160,
+        "candidates": 2000, "epochs": 10, "averaging_start": 0.4,
     },
     "wiki-500k": {
-        "hidden_size": 512, "mlp_sizes": (512, 256), "level_sizes": (2**13,), "beam": 15,
-        "hard_negatives": 15, "epochs": 10, "batch_size": 200, "averaging_start": 0.2, "n_trees": 3,
-        "attend_words": False, "own_outputs": False, "final_learning_rate": 1.0, "warmup": 0.0, "word_size": 300,
+        **_LARGE_NETWORK, "level_sizes": (2**13,), "beam": 15, "hard_negatives": 15, "epochs": 10,
+        "averaging_start": 0.2,
     },
     "amazon-3m": {
-        "hidden_size": 512, "mlp_sizes": (512, 256), "level_sizes": (2**13, 2**16, 2**19), "beam": 160,
-        "hard_negatives": 160, "epochs": 5, "batch_size": 200, "averaging_start": 0.4, "n_trees": 3,
-        "attend_words": False, "own_outputs": False, "final_learning_rate": 1.0, "warmup": 0.0, "word_size": 300,
-        "candidates": 2000,
+        **_LARGE_NETWORK, "level_sizes": (2**13, 2**16, 2**19), "beam": 160, "hard_negatives": 160,
+        "candidates": 2000, "epochs": 5, "averaging_start": 0.4,
     },
 }  # fmt: skip
 
@@ -147,11 +159,11 @@ def setting_fields() -> dict[str, dataclasses.Field[Any]]:
 def setting_type(name: str) -> tuple[type, bool]:
     """Give the plain type of a setting (int, float, bool, str or tuple) and whether it may be None."""
     hint = get_type_hints(Settings)[name]
-    members = getattr(hint, "__args__", ()) if not hasattr(hint, "__origin__") else ()
+    members = get_args(hint)
     optional = type(None) in members
     if optional:
         hint = next(member for member in members if member is not type(None))
-    return getattr(hint, "__origin__", hint), optional
+    return get_origin(hint) or hint, optional
 
 
 def settings_of(estimator: Settings) -> dict[str, Any]:
@@ -174,7 +186,9 @@ def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
         return None
     value = _converted(field.name, kind, value)
     low, high = field.metadata["minimum"], field.metadata["maximum"]
-    if low is not None and not value >= low:
+    if kind is tuple and low is not None and len(value) < low:
+        raise SettingError(f"{field.name} must hold {low} or more numbers, got {value!r}.")
+    if kind is not tuple and low is not None and not value >= low:
         raise SettingError(f"{field.name} must be at least {low}, got {value!r}.")
     if high is not None and not value <= high:
         raise SettingError(f"{field.name} must be at most {high}, got {value!r}.")
@@ -185,6 +199,8 @@ def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
 
 def _converted(name: str, kind: type, value: Any) -> Any:
     # Values come from TOML, from numpy (a grid search) and from people: only lossless conversions are made.
+    if getattr(value, "shape", None) == ():
+        value = value.item()
     if kind is tuple and isinstance(value, list | tuple):
         if all(_is_whole(item) and item > 0 for item in value):
             return tuple(int(item) for item in value)
@@ -202,7 +218,7 @@ def _converted(name: str, kind: type, value: Any) -> Any:
 def _is_number(value: Any) -> bool:
     try:
         return math.isfinite(value)
-    except TypeError:
+    except (TypeError, OverflowError):
         return False
 
 
@@ -220,8 +236,8 @@ def resolved_settings(values: Mapping[str, Any], n_documents: int, n_labels: int
         "beam": 16,
         "hard_negatives": values["beam"] or 16,
         "batch_size": 32 if n_documents < 20_000 else 64,
-        # Small data needs more passes: about 1.5 million documents seen for each level, within 3 to 30 passes.
-        "epochs": min(max(round(150_000 / n_documents), 3), 30),
+        # Small data needs more passes.
+        "epochs": min(max(round(40_000 / n_documents), 3), 30),
     }
     kept_none = ("vectors", "patience", "n_jobs", "level_sizes")
     assert all(name in choices or name in kept_none for name, value in values.items() if value is None)

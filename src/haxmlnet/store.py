@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,7 @@ Arrays = Mapping[str, NDArray[Any]]
 def new_directory(path: str | Path) -> Iterator[Path]:
     """Fill a directory under a temporary name, then put it in the place of `path` in one rename."""
     target = Path(path)
-    if target.exists() and not _may_be_replaced(target):
-        raise ModelError(f"{target}: exists and is not a haxmlnet model, so it is not overwritten. Choose another.")
+    check_replaceable(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".new", dir=target.parent))
@@ -46,6 +45,18 @@ def new_directory(path: str | Path) -> Iterator[Path]:
         raise ModelError(f"{target}: cannot be written ({error.strerror or error}); nothing was changed.") from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_replaceable(path: str | Path) -> None:
+    """Refuse to overwrite anything but a model or an empty directory."""
+    target = Path(path)
+    try:
+        _put_back(target)
+        replaceable = not target.exists() or _may_be_replaced(target)
+    except OSError as error:
+        raise ModelError(f"{target}: cannot be written ({error.strerror or error}).") from None
+    if not replaceable:
+        raise ModelError(f"{target}: exists and is not a haxmlnet model, so it is not overwritten. Choose another.")
 
 
 def write_header(directory: Path, header: Mapping[str, Any]) -> None:
@@ -67,21 +78,30 @@ def read_header(path: str | Path) -> dict[str, Any]:
     return header
 
 
+def read_method(path: str | Path) -> Any:
+    """Read the name of the method from model.json alone: the other files are left for `read_header` to check."""
+    return _parse_header(Path(path)).get("method")
+
+
 def _parse_header(directory: Path) -> dict[str, Any]:
     file = directory / HEADER
+    with suppress(OSError):
+        _put_back(directory)
     if not directory.is_dir():
         raise ModelError(f"{directory}: no such model directory. Train one with 'haxmlnet fit'.")
     if not file.is_file():
         raise ModelError(f"{directory}: not a model directory, there is no {HEADER} in it.")
     try:
         header = json.loads(file.read_text("utf-8"))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise ModelError(f"{file}: damaged, it is not JSON ({error}).") from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ModelError(f"{file}: not written by haxmlnet.")
     if header.get("format_version") != FORMAT_VERSION:
         version = header.get("format_version")
-        raise ModelError(f"{file}: has format version {version}, this library reads {FORMAT_VERSION}. Upgrade haxmlnet.")
+        raise ModelError(
+            f"{file}: has format version {version}, this library reads {FORMAT_VERSION}. Upgrade haxmlnet."
+        )
     if _json_checksum({k: v for k, v in header.items() if k != "sha256"}) != header.get("sha256"):
         raise ModelError(f"{file}: was altered after it was written (checksum differs).")
     return header
@@ -130,7 +150,9 @@ def write_arrays(file: Path, arrays: Arrays) -> None:
     from safetensors.numpy import save_file
 
     try:
-        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, file)
+        # Not ascontiguousarray, which turns a single number into a list of one.
+        save_file({name: np.asarray(array, order="C") for name, array in arrays.items()}, file)
+        file.chmod(0o644)  # safetensors makes its files private
         with file.open("rb") as stream:
             os.fsync(stream.fileno())
     except SafetensorError as error:
@@ -154,18 +176,27 @@ def _may_be_replaced(target: Path) -> bool:
 
 def _replace_directory(new: Path, target: Path) -> None:
     new.chmod(0o755)  # mkdtemp makes it private
-    if not target.exists():
-        new.rename(target)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".old", dir=target.parent)) / target.name
-    target.rename(old)
+    old = _old_name(target)
+    if target.exists():
+        shutil.rmtree(old, ignore_errors=True)
+        target.rename(old)
     try:
         new.rename(target)
     except OSError:
-        old.rename(target)
+        _put_back(target)
         raise
-    finally:
-        shutil.rmtree(old.parent, ignore_errors=True)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _old_name(target: Path) -> Path:
+    return target.parent / f".{target.name}.old"
+
+
+def _put_back(target: Path) -> None:
+    # A process killed between the two renames above leaves the old directory without its name.
+    old = _old_name(target)
+    if old.is_dir() and not target.exists():
+        old.rename(target)
 
 
 def _file_checksum(file: Path) -> str:

@@ -47,7 +47,7 @@ def index_labels(labels: Any, n_documents: int, names: Sequence[str] | None = No
     """Read labels given as collections of names or as a 0/1 matrix, dense or sparse, with optional names."""
     if _is_matrix(labels):
         matrix = indicator_matrix(labels)
-        given = [str(i) for i in range(matrix.shape[1])] if names is None else list(names)
+        given = [str(i) for i in range(matrix.shape[1])] if names is None else _checked_names(names, "label_names")
         if len(given) != matrix.shape[1] or len(set(given)) != len(given):
             raise DataError(f"label_names: expected {matrix.shape[1]} different names, one a column, got {len(given)}.")
         index = LabelIndex(np.array(given, dtype=object))
@@ -74,21 +74,24 @@ def truth_matrix(labels: Any, index: LabelIndex) -> sp.csr_array:
 
 def label_lists(labels: Iterable[Any]) -> list[list[str]]:
     """Check collections of label names; a bare string is refused, for its letters are not its labels."""
-    checked = []
-    for row, names in enumerate(labels):
-        if isinstance(names, str | bytes) or not isinstance(names, Iterable):
-            raise DataError(f"labels[{row}] must be a collection of strings, got {names!r:.60}. Put it in a list.")
-        members = list(names)
-        wrong = next((name for name in members if not isinstance(name, str)), None)
-        if wrong is not None:
-            raise DataError(f"labels[{row}] must hold strings, got {wrong!r:.60}.")
-        checked.append(members)
-    return checked
+    return [_checked_names(names, f"labels[{row}]") for row, names in enumerate(labels)]
+
+
+def _checked_names(names: Any, where: str) -> list[str]:
+    if isinstance(names, str | bytes) or not isinstance(names, Iterable):
+        raise DataError(f"{where} must be a collection of strings, got {names!r:.60}. Put it in a list.")
+    members = list(names)
+    for name in members:
+        if not isinstance(name, str):
+            raise DataError(f"{where} must hold strings, got {name!r:.60}.")
+        if not name.isascii() and any("\ud800" <= character <= "\udfff" for character in name):
+            raise DataError(f"{where} holds half a surrogate pair, which is no character: {name!r:.60}.")
+    return members
 
 
 def indicator_matrix(labels: Any) -> sp.csr_array:
     """Check a 0/1 matrix and give it as CSR, sorted and without stored zeros."""
-    matrix = sp.csr_array(labels, dtype=np.float32)
+    matrix = sp.csr_array(labels, dtype=np.float32, copy=True)  # what follows works in place
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     if not (matrix.data == 1).all():
@@ -97,4 +100,6 @@ def indicator_matrix(labels: Any) -> sp.csr_array:
 
 
 def _is_matrix(labels: Any) -> bool:
-    return sp.issparse(labels) or (isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.dtype != object)
+    if isinstance(labels, np.ndarray):
+        return labels.ndim == 2 and labels.dtype.kind in "biuf"
+    return bool(sp.issparse(labels))

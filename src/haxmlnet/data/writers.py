@@ -61,9 +61,7 @@ def _explain_failures(path: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as failure:
-        raise DataError(
-            f"{path}: cannot be written: {failure.strerror or failure}. Check the folder."
-        ) from failure
+        raise DataError(f"{path}: cannot be written: {failure.strerror or failure}. Check the folder.") from failure
 
 
 def _flush_to_disk(path: Path) -> None:

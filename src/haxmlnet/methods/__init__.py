@@ -1,0 +1,47 @@
+"""The methods by name, each imported when it is first asked for, and `load_model` for any of their models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from haxmlnet.errors import ModelError
+from haxmlnet.store import read_method
+
+if TYPE_CHECKING:
+    from haxmlnet.methods.base import Method
+
+__all__ = ["METHODS", "load_model"]
+
+_MODULES = {
+    "HAXMLNet": "haxmlnet.methods.haxmlnet",
+    "OneVsRestSVM": "haxmlnet.methods.one_vs_rest",
+}
+
+
+class _Methods(Mapping[str, "type[Method]"]):
+    """The class of each method, imported on access: the list of names costs no import of torch."""
+
+    def __getitem__(self, name: str) -> type[Method]:
+        method: type[Method] = getattr(import_module(_MODULES[name]), name)
+        return method
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_MODULES)
+
+    def __len__(self) -> int:
+        return len(_MODULES)
+
+
+METHODS: Mapping[str, type[Method]] = _Methods()
+
+
+def load_model(path: str | Path) -> Method:
+    """Read a model directory written by the `save` of any method."""
+    name = read_method(path)
+    if not isinstance(name, str) or name not in _MODULES:
+        known = ", ".join(METHODS)
+        raise ModelError(f"{path}: holds a model of {name!r}, which this version does not know. It knows {known}.")
+    return METHODS[name].load(path)

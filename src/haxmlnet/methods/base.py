@@ -16,7 +16,15 @@ from haxmlnet.data.labels import LabelIndex, truth_matrix
 from haxmlnet.errors import DataError, ModelError, SettingError
 from haxmlnet.metrics import Report, evaluate
 from haxmlnet.ranking import Ranking
-from haxmlnet.store import new_directory, read_arrays, read_header, read_lines, write_arrays, write_header, write_lines
+from haxmlnet.store import (
+    new_directory,
+    read_arrays,
+    read_header,
+    read_lines,
+    write_arrays,
+    write_header,
+    write_lines,
+)
 from haxmlnet.version import __version__
 
 
@@ -51,17 +59,29 @@ class Method(BaseEstimator, ABC):
         self._check_fitted()
         return self.label_index_.names
 
-    def evaluate(self, texts: Sequence[str], labels: Any, **propensity: float) -> Report:
+    def evaluate(
+        self, texts: Sequence[str], labels: Any, *, propensity_a: float = 0.55, propensity_b: float = 1.5
+    ) -> Report:
         """Predict the texts and compare with their true labels: all metrics."""
         ranking = self.predict(texts, k=5)
         truth = truth_matrix(labels, self.label_index_)
         counts = np.zeros(truth.shape[1], np.int64)  # labels training never saw stand at the end, with 0
         counts[: len(self.label_counts_)] = self.label_counts_
-        return evaluate(ranking, truth, counts, self.training_["n_documents"], **propensity)
+        return evaluate(
+            ranking, truth, counts, self.training_["n_documents"], propensity_a=propensity_a, propensity_b=propensity_b
+        )
 
     def score(self, texts: Sequence[str], labels: Any) -> float:
         """Give nDCG@5 between 0 and 1: what a grid search maximises."""
         return self.evaluate(texts, labels).values["nDCG@5"] / 100
+
+    def describe(self) -> dict[str, Any]:
+        """Say what the model is made of, as `haxmlnet inspect` prints it."""
+        self._check_fitted()
+        return {
+            "method": type(self).__name__, "n_labels": len(self.label_index_),
+            "training": self.training_, "settings": self.get_params(),
+        }  # fmt: skip
 
     def save(self, path: str | Path) -> None:
         """Write the model directory; one that is there already is replaced only when the new one is complete."""
@@ -72,7 +92,8 @@ class Method(BaseEstimator, ABC):
             self._write_parts(directory)
             header = {
                 "method": type(self).__name__, "library_version": __version__,
-                "settings": self.get_params(), "training": self.training_,
+                "settings": {n: v.item() if isinstance(v, np.generic) else v for n, v in self.get_params().items()},
+                "training": self.training_,
             }  # fmt: skip
             write_header(directory, header)
 
@@ -105,12 +126,22 @@ def checked_texts(texts: Any) -> list[str]:
     for row, text in enumerate(checked):
         if not isinstance(text, str):
             raise DataError(f"texts[{row}] must be a string, got {text!r:.60}.")
+        if not text.isascii():
+            _check_encodable(row, text)
     return checked
+
+
+def _check_encodable(row: int, text: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        where = f"character {error.start}"
+        raise DataError(f"texts[{row}] holds half a surrogate pair at {where}. Decode the text properly.") from None
 
 
 def checked_k(k: int, n_labels: int) -> int:
     """Check the number of labels asked for; more than there are means all."""
-    if isinstance(k, bool) or int(k) != k or k < 1:
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise SettingError(f"k must be a whole number of at least 1, got {k!r}.")
     return min(int(k), n_labels)
 

@@ -8,13 +8,19 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 
 from haxmlnet.data.labels import index_labels, truth_matrix
+from haxmlnet.errors import DataError
 from haxmlnet.methods.base import Method, checked_k, checked_texts
 from haxmlnet.methods.preparation import prepare
-from haxmlnet.methods.tree_model import TreeModel, load_network_arrays, network_arrays, new_network, train_tree
+from haxmlnet.methods.tree_model import (
+    TreeModel,
+    load_network_arrays,
+    network_arrays,
+    new_network,
+    train_tree,
+)
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking, average_rankings
 from haxmlnet.settings import Settings, checked_settings, preset, resolved_settings, settings_of
@@ -64,17 +70,21 @@ class HAXMLNet(Settings, Method):
         index, targets = index_labels(labels, len(texts), label_names)
         if validation is not None:
             validation = checked_texts(validation[0]), truth_matrix(validation[1], index)
+            if len(validation[0]) != validation[1].shape[0]:
+                came, expected = validation[1].shape[0], len(validation[0])
+                raise DataError(f"validation: expected {expected} label sets, one a text, got {came}.")
         settings = resolved_settings(checked_settings(settings_of(self)), len(texts), len(index))
         device = chosen_device(settings["device"])
         checkpoints = None
         if checkpoint_dir is not None:
-            identity = training_identity(settings, texts, (targets.indptr, targets.indices))
+            others, truth = validation or ([], targets[:0])
+            arrays = (targets.indptr, targets.indices, truth.indptr, truth.indices)
+            identity = training_identity(settings, [*texts, *others], arrays)
             checkpoints = Checkpoints.start(checkpoint_dir, identity, settings["checkpoint_seconds"], resume)
         with processor_threads(settings["n_jobs"]):
             prepared = prepare(texts, targets, validation, settings, progress)
             trees = [
-                train_tree(prepared, settings, number, checkpoints, progress)
-                for number in range(settings["n_trees"])
+                train_tree(prepared, settings, number, checkpoints, progress) for number in range(settings["n_trees"])
             ]
             threads = torch.get_num_threads()
         self.label_index_, self.tokenizer_, self.trees_ = index, prepared.tokenizer, trees
@@ -97,8 +107,11 @@ class HAXMLNet(Settings, Method):
         settings = self.training_["settings"]
         tokens = self.tokenizer_.encode(texts).truncated(settings["max_length"])
         width = k if len(self.trees_) == 1 else min(KEPT_PER_TREE * k, len(self.label_index_))
+        beam = self.beam or settings["beam"]
         with processor_threads(self.n_jobs):
-            rankings = [model.search(tokens, self.beam or settings["beam"], width) for model in self.trees_]
+            rankings = [
+                model.search(tokens, max(beam, _groups_with(k, model.tree)), width) for model in self.trees_
+            ]
         merged = average_rankings(rankings, k)
         return Ranking(merged.ids, merged.scores, self.label_index_.names)
 
@@ -125,3 +138,27 @@ class HAXMLNet(Settings, Method):
                 load_network_arrays(network, arrays, str(file))
                 model.networks.append(network.eval())
             self.trees_.append(model)
+
+    def describe(self) -> dict[str, Any]:
+        """Say what the model is made of, as `haxmlnet inspect` prints it."""
+        levels = [
+            {"tree": number, **model.describe_level(level)}
+            for number, model in enumerate(self.trees_)
+            for level in range(model.tree.n_levels)
+        ]
+        training = {name: value for name, value in self.training_.items() if name != "settings"}
+        return {
+            "method": type(self).__name__, "n_labels": len(self.label_index_), "n_words": self.tokenizer_.n_words,
+            "n_trees": len(self.trees_), "parameters": sum(level["parameters"] for level in levels),
+            "levels": levels, "training": training, "settings": self.training_["settings"],
+        }  # fmt: skip
+
+    def nested_trees(self) -> list[dict[str, Any]]:
+        """Give each label tree as nested nodes, its groups with the names of their labels."""
+        return [model.tree.to_nested(self.label_index_.names.tolist()) for model in self.trees_]
+
+
+def _groups_with(k: int, tree: LabelTree) -> int:
+    """Say how many groups hold k labels, whichever they are: a narrower beam could not find so many."""
+    n_groups = tree.level_sizes[-2] if tree.n_levels > 1 else 1
+    return -(-k // (tree.n_labels // n_groups))

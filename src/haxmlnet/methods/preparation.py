@@ -99,6 +99,8 @@ def _validation_documents(
     if given is None:
         return held_out if len(held_out) else None
     texts, targets = given
-    rows = np.sort(np.random.default_rng(settings["random_state"]).permutation(len(texts))[: settings["max_validation"]])
+    rows = np.sort(
+        np.random.default_rng(settings["random_state"]).permutation(len(texts))[: settings["max_validation"]]
+    )
     tokens = tokenizer.encode([texts[row] for row in rows]).truncated(settings["max_length"])
     return Labelled(tokens, targets[rows]) if len(rows) else None

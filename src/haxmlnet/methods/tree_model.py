@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,15 @@ class TreeModel:
         """Rank the best k labels of each document."""
         return search_tree(self.networks, self.tree, tokens, beam, k)
 
+    def describe_level(self, level: int) -> dict[str, Any]:
+        """Count the nodes of a level, the children of each (fewest and most) and the numbers learned."""
+        children = np.diff(self.tree.children(level)[0]) if level < self.tree.n_levels - 1 else np.zeros(1, np.int64)
+        parameters = sum(weight.numel() for weight in self.networks[level].parameters())
+        return {
+            "level": level, "nodes": self.tree.level_sizes[level], "fewest_children": int(children.min()),
+            "most_children": int(children.max()), "parameters": parameters,
+        }  # fmt: skip
+
 
 def train_tree(
     prepared: Prepared,
@@ -68,13 +78,13 @@ def train_tree(
             network,
             data,
             _training_plan(settings, number, level),
-            None if validation is None else lambda n=network, lv=level: validation.ndcg(n, lv),
+            None if validation is None else partial(validation.ndcg, network, level),
             f"tree {number} level {level}",
             progress,
             checkpoints,
         )
         model.score = _trained(trainer, checkpoints)
-        model.networks.append(network)
+        model.networks.append(network.eval())
         if level < model.tree.n_levels - 1:
             training.descend(network, level, settings["beam"], progress)
             if validation is not None:
@@ -111,11 +121,13 @@ def new_network(
 
 def node_vectors(prepared: Prepared, tree: LabelTree, level: int) -> NDArray[np.float32]:
     """Give each node of a level the mean word vector of its labels' features, around zero, of length one."""
-    node_of_label = np.arange(tree.n_labels)
+    node_of_label: NDArray[np.int32] = np.arange(tree.n_labels, dtype=np.int32)
     for parents in reversed(tree.parents[level:]):
         node_of_label = parents[node_of_label]
     ones = np.ones(tree.n_labels, np.float32)
-    members = sp.csr_array((ones, (node_of_label, np.arange(tree.n_labels))), shape=(tree.level_sizes[level], tree.n_labels))
+    members = sp.csr_array(
+        (ones, (node_of_label, np.arange(tree.n_labels))), shape=(tree.level_sizes[level], tree.n_labels)
+    )
     vectors = (members @ prepared.label_features) @ prepared.word_vectors
     vectors -= vectors.mean(axis=0)
     return (vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-6)).astype(np.float32)

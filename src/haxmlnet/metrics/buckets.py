@@ -41,9 +41,7 @@ def frequency_buckets(label_counts: NDArray[np.integer]) -> NDArray[np.int64]:
     return np.where(counts == 0, 3, bucket[group]).astype(np.int64)
 
 
-def bucket_table(
-    judged: Judged, label_counts: NDArray[np.integer], ks: Sequence[int] = (1, 3, 5)
-) -> list[Bucket]:
+def bucket_table(judged: Judged, label_counts: NDArray[np.integer], ks: Sequence[int] = (1, 3, 5)) -> list[Bucket]:
     """Give P@k and R@k of each bucket that holds a label, most frequent first; see `frequency_buckets`.
 
     P@k is a bucket's hits over k times the documents, so the buckets' P@k add up to the P@k of all labels.

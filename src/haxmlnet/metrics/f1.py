@@ -9,9 +9,7 @@ from haxmlnet.metrics.ranked import judge
 from haxmlnet.ranking import ABSENT, Ranking
 
 
-def f1_at_threshold(
-    ranking: Ranking, truth: sp.csr_array | sp.csr_matrix, threshold: float
-) -> dict[str, float]:
+def f1_at_threshold(ranking: Ranking, truth: sp.csr_array | sp.csr_matrix, threshold: float) -> dict[str, float]:
     """Give micro-F1 and macro-F1, in percent, of the ranked labels that score at least the threshold.
 
     Macro-F1 is the mean over the labels that are true or predicted at least once, also those training never

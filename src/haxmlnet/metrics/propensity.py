@@ -8,9 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from haxmlnet.errors import SettingError
 
 
-def propensities(
-    label_counts: ArrayLike, n_documents: int, a: float = 0.55, b: float = 1.5
-) -> NDArray[np.float64]:
+def propensities(label_counts: ArrayLike, n_documents: int, a: float = 0.55, b: float = 1.5) -> NDArray[np.float64]:
     """Estimate the propensity of every label from how many training documents have it.
 
     p = 1 / (1 + C (count + b)^-a) with C = (ln n_documents - 1)(b + 1)^a, the model of Jain, Prabhu and Varma
@@ -18,9 +16,7 @@ def propensities(
     With fewer than three training documents C would be negative; it is 0 then, and every propensity 1.
     """
     if a < 0 or b <= 0:
-        raise SettingError(
-            f"propensity: a must be at least 0 and b above 0, got a={a} and b={b}. Try 0.55, 1.5."
-        )
+        raise SettingError(f"propensity: a must be at least 0 and b above 0, got a={a} and b={b}. Try 0.55, 1.5.")
     counts = np.asarray(label_counts, np.float64)
     c = max(np.log(max(n_documents, 1)) - 1, 0) * (b + 1) ** a
     return 1 / (1 + c * (counts + b) ** -a)

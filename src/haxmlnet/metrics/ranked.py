@@ -151,9 +151,7 @@ def _canonical(truth: sp.csr_array | sp.csr_matrix) -> sp.csr_array:
 def _check(ids: NDArray[np.int32], truth: sp.csr_array) -> None:
     n, n_labels = truth.shape
     if ids.ndim != 2 or len(ids) != n:
-        raise DataError(
-            f"evaluation: ids must be (documents, K) for the {n} documents of truth, got {ids.shape}."
-        )
+        raise DataError(f"evaluation: ids must be (documents, K) for the {n} documents of truth, got {ids.shape}.")
     if n == 0:
         raise DataError("evaluation: there are no documents. Give at least one.")
     if ids.max(initial=ABSENT) >= n_labels or ids.min(initial=ABSENT) < ABSENT:

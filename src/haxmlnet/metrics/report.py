@@ -81,9 +81,7 @@ def evaluate(
     return Report(values, bucket_table(judged, counts, ks))
 
 
-def _check_arguments(
-    truth: sp.csr_array | sp.csr_matrix, counts: NDArray[np.generic], ks: Sequence[int]
-) -> None:
+def _check_arguments(truth: sp.csr_array | sp.csr_matrix, counts: NDArray[np.generic], ks: Sequence[int]) -> None:
     if not ks or min(ks) < 1:
         raise SettingError(f"evaluation: ks must be one or more numbers of at least 1, got {tuple(ks)}.")
     if counts.shape != (truth.shape[1],):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +21,12 @@ class LabelAttentionNetwork(nn.Module):
     """
 
     def __init__(
-        self, encoder: BiLSTMEncoder, n_nodes: int, mlp_sizes: Sequence[int], own_outputs: bool, sparse_nodes: bool
+        self,
+        encoder: BiLSTMEncoder,
+        n_nodes: int,
+        mlp_sizes: Sequence[int],
+        own_outputs: bool,
+        sparse_nodes: bool,
     ) -> None:
         super().__init__()
         self.encoder = encoder
@@ -74,7 +80,7 @@ class LabelAttentionNetwork(nn.Module):
 
 def _hidden_layers(sizes: Sequence[int]) -> list[nn.Module]:
     layers: list[nn.Module] = []
-    for size, next_size in zip(sizes[:-1], sizes[1:], strict=True):
+    for size, next_size in pairwise(sizes):
         layers += [nn.Linear(size, next_size), nn.ReLU()]
     return layers
 

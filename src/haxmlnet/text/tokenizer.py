@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -68,7 +69,18 @@ class WordTokenizer:
     def encode_with_offsets(self, text: str) -> tuple[NDArray[np.int32], list[tuple[int, int]]]:
         """Turn one text into word ids and the (start, end) of each word in the text as it came."""
         encoding = self.rust.encode(text, add_special_tokens=False)
-        return np.array(encoding.ids, np.int32), list(encoding.offsets)
+        return np.array(encoding.ids, np.int32), _with_combined_characters(text, encoding.offsets)
+
+
+def _with_combined_characters(text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    # Where an "e" and an accent became one letter, the library's offsets stop after the "e".
+    limits = [*(start for start, _ in offsets[1:]), len(text)]
+    extended = []
+    for (start, end), limit in zip(offsets, limits, strict=False):
+        while end < limit and unicodedata.category(text[end])[0] in "LMN":
+            end += 1
+        extended.append((start, end))
+    return extended
 
 
 def build_vocabulary(
@@ -80,11 +92,10 @@ def build_vocabulary(
     """Choose the words by the number of documents they are in, and encode the texts with them."""
     every_word = Tokenizer(models.WordLevel(unk_token=SPECIAL_WORDS[UNKNOWN_ID]))
     every_word.normalizer, every_word.pre_tokenizer = _normalizer(), _word_splitter()
-    trainer = trainers.WordLevelTrainer(
-        vocab_size=2**31, min_frequency=0, special_tokens=SPECIAL_WORDS, show_progress=False
-    )
+    trainer = trainers.WordLevelTrainer(vocab_size=2**31, min_frequency=0, special_tokens=[], show_progress=False)
     every_word.train_from_iterator(texts, trainer, length=len(texts))
-    all_words = WordTokenizer(every_word)
+    # A trainer that knew the special words would find them in the texts, where "[PAD]" is the word "pad".
+    all_words = WordTokenizer.from_words(list(every_word.get_vocab()))
     tokens = all_words.encode(texts, advance)
     words = np.array(all_words.words, dtype=object)
     frequencies = document_frequencies(tokens, len(words))
@@ -114,7 +125,7 @@ def _most_frequent(
     frequencies[: len(SPECIAL_WORDS)] = 0
     candidates = np.flatnonzero(frequencies >= min_document_frequency)
     # Sorting by the word as well makes the vocabulary independent of the order in which Rust counted.
-    by_word = candidates[np.argsort(words[candidates].astype(str), kind="stable")]
+    by_word = candidates[np.argsort(words[candidates], kind="stable")]
     order = np.argsort(-frequencies[by_word], kind="stable")
     return by_word[order][:size]
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import BinaryIO
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,7 +30,7 @@ def read_vectors(path: str | Path, words: Sequence[str], rng: np.random.Generato
         word, _, numbers = line.rstrip(b"\r\n ").partition(b" ")
         index = wanted.get(word.decode("utf-8", "replace").lower())
         if index is None or (index in found):
-            width = width or numbers.count(b" ") + 1
+            width = width or len(numbers.split())
             continue
         vector = _parse_vector(path, number, numbers)
         width = width or len(vector)
@@ -94,11 +95,11 @@ def _vector_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                     yield number, line
     except FileNotFoundError:
         raise DataError(f"{path}: no such file of word vectors.") from None
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: cannot be read as word vectors ({error}).") from None
 
 
-def _open_vectors(path: Path) -> IO[bytes]:
+def _open_vectors(path: Path) -> BinaryIO | gzip.GzipFile:
     with path.open("rb") as stream:
         compressed = stream.read(2) == GZIP_MAGIC
     return gzip.open(path, "rb") if compressed else path.open("rb")
@@ -111,10 +112,13 @@ def _is_header(line: bytes) -> bool:
 
 def _parse_vector(path: str | Path, number: int, numbers: bytes) -> NDArray[np.float32]:
     try:
-        vector = np.array(numbers.split(), dtype=np.float32)
+        with np.errstate(over="ignore"):  # what is too large for a float becomes infinite, and is refused
+            vector = np.array(numbers.split(), dtype=np.float32)
     except ValueError:
         shown = numbers[:40].decode("utf-8", "replace")
         raise DataError(f"{path}:{number}: expected numbers after the word, got '{shown}'.") from None
+    if len(vector) == 0:
+        raise DataError(f"{path}:{number}: expected numbers after the word, got none.")
     if not np.isfinite(vector).all():
         raise DataError(f"{path}:{number}: a number of the vector is NaN or infinite. Remove the line.")
     return vector

@@ -41,9 +41,7 @@ class CandidateSource:
         wrong = np.zeros((len(rows), 0), np.int32)
         if self.predicted_parents is not None:
             wrong = self.predicted_parents.ids[rows]
-        counts = _count_candidates(
-            rows, self.parents.indptr, self.parents.indices, wrong, child_starts
-        )
+        counts = _count_candidates(rows, self.parents.indptr, self.parents.indices, wrong, child_starts)
         n_true = self.targets.indptr[rows + 1] - self.targets.indptr[rows]
         limits = np.maximum(np.minimum(counts, self.limit), n_true)
         ids = np.full((len(rows), max(int(limits.max(initial=1)), 1)), ABSENT, np.int64)
@@ -51,14 +49,14 @@ class CandidateSource:
         _fill_candidates(
             rows, self.parents.indptr, self.parents.indices, wrong, child_starts, children,
             self.targets.indptr, self.targets.indices, limits, int(counts.max(initial=1)),
-            int(rng.integers(2**31)), ids, targets,
+            rng, ids, targets,
         )  # fmt: skip
         return Candidates(ids, targets)
 
 
 @numba.njit(cache=True)
 def _contains(items, value):  # type: ignore[no-untyped-def]
-    for item in items:
+    for item in items:  # noqa: SIM110 (numba compiles no generators)
         if item == value:
             return True
     return False
@@ -80,9 +78,8 @@ def _count_candidates(rows, parent_starts, parents, wrong, child_starts):  # typ
 @numba.njit(cache=True)
 def _fill_candidates(  # type: ignore[no-untyped-def]
     rows, parent_starts, parents, wrong, child_starts, children, target_starts, true_nodes,
-    limits, widest, seed, ids, targets,
+    limits, widest, rng, ids, targets,
 ):  # fmt: skip
-    np.random.seed(seed)
     others = np.empty(widest, np.int64)
     for i in range(len(rows)):
         true = parents[parent_starts[rows[i]] : parent_starts[rows[i] + 1]]
@@ -99,10 +96,10 @@ def _fill_candidates(  # type: ignore[no-untyped-def]
                 if not _contains(nodes, children[position]):
                     others[n_others] = children[position]
                     n_others += 1
-        # The first steps of a Fisher-Yates shuffle choose without replacement; with room for all, order is kept.
+        # The first steps of a Fisher-Yates shuffle choose without replacement.
         room = limits[i] - len(nodes)
         for j in range(min(room, n_others)):
             if room < n_others:
-                pick = np.random.randint(j, n_others)
+                pick = rng.integers(j, n_others)
                 others[j], others[pick] = others[pick], others[j]
             ids[i, len(nodes) + j] = others[j]

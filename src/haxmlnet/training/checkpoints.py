@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from haxmlnet.errors import HaxmlnetError, ModelError
 from haxmlnet.store import read_arrays, write_arrays, write_text
 
 IDENTITY = "training.json"
+# What a killed process leaves half written: our temporary names, and those of safetensors.
+LEFTOVERS = (f"{IDENTITY}.tmp", "*.safetensors.tmp", ".tmp??????")
 
 
 @dataclass
@@ -37,7 +39,7 @@ class Checkpoints:
     def start(cls, directory: str | Path, identity: Mapping[str, str], seconds: float, resume: bool) -> Checkpoints:
         """Open the directory: empty for a new training, or with what an interrupted one left there."""
         path = Path(directory)
-        if path.exists() and any(path.iterdir()):
+        if any(path.glob("*.safetensors")):
             if not resume:
                 raise ModelError(
                     f"{path}: holds an unfinished training. Go on with --resume, or delete it to start anew."
@@ -45,9 +47,8 @@ class Checkpoints:
             _check_identity(path, identity)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            for leftover in path.glob("*.tmp"):
-                leftover.unlink()
-            if not (path / IDENTITY).exists():
+            _unlink_all(path, LEFTOVERS)
+            if not any(path.glob("*.safetensors")):
                 _rename_after(path / IDENTITY, lambda file: write_text(file, json.dumps(dict(identity), indent=2)))
         except OSError as error:
             raise ModelError(f"{path}: cannot be written ({error.strerror or error}).") from None
@@ -78,8 +79,15 @@ class Checkpoints:
         return read_arrays(file) if file.exists() else None
 
     def remove(self) -> None:
-        """Delete all of it: the model is saved."""
-        shutil.rmtree(self.directory, ignore_errors=True)
+        """Delete the checkpoints, and the directory if it holds nothing else: the model is saved."""
+        with suppress(OSError):
+            _unlink_all(self.directory, ("*.safetensors", IDENTITY, *LEFTOVERS))
+            self.directory.rmdir()
+
+    def remove_if_empty(self) -> None:
+        """Delete the directory if training has left nothing in it that could be resumed."""
+        if not any(self.directory.glob("*.safetensors")):
+            self.remove()
 
     def _state_file(self, part: str) -> Path:
         return self.directory / f"{part}.unfinished.safetensors"
@@ -94,7 +102,9 @@ class Checkpoints:
             ) from None
 
 
-def training_identity(settings: Mapping[str, Any], texts: Iterable[str], targets: Iterable[NDArray[Any]]) -> dict[str, str]:
+def training_identity(
+    settings: Mapping[str, Any], texts: Iterable[str], targets: Iterable[NDArray[Any]]
+) -> dict[str, str]:
     """Give checksums of all that decides the outcome of a training: a resumed one must have the same."""
     indifferent = ("device", "n_jobs", "checkpoint_seconds")
     chosen = {name: value for name, value in settings.items() if name not in indifferent}
@@ -122,6 +132,11 @@ def _check_identity(path: Path, identity: Mapping[str, str]) -> None:
             f"{path}: was made with {name} {settings.get(name)!r}, now it is {now[name]!r}. "
             "Give the same settings, or delete it to start anew."
         )
+
+
+def _unlink_all(path: Path, patterns: Iterable[str]) -> None:
+    for file in [file for pattern in patterns for file in path.glob(pattern)]:
+        file.unlink(missing_ok=True)
 
 
 def _rename_after(file: Path, write: Any) -> None:

@@ -28,7 +28,12 @@ def processor_threads(n_jobs: int | None) -> Iterator[None]:
     before_torch, before_numba = torch.get_num_threads(), numba.get_num_threads()
     n_threads = n_jobs or os.cpu_count() or 1
     torch.set_num_threads(n_threads)
-    numba.set_num_threads(min(n_threads, numba.config.NUMBA_NUM_THREADS))
+    numba.set_num_threads(
+        min(
+            n_threads,
+            numba.config.NUMBA_NUM_THREADS,  # type: ignore[attr-defined]
+        )
+    )
     try:
         yield
     finally:

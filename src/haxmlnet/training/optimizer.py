@@ -11,7 +11,7 @@ from torch import Tensor, nn
 class Optimizer:
     """Adam for the dense weights, and SparseAdam for tables of which a batch touches few rows."""
 
-    def __init__(self, network: nn.Module, sparse: Iterable[nn.Parameter], learning_rate: float) -> None:
+    def __init__(self, network: nn.Module, sparse: Iterable[Tensor], learning_rate: float) -> None:
         lazy = {id(weight): weight for weight in sparse if weight.requires_grad}
         dense = [weight for weight in network.parameters() if weight.requires_grad and id(weight) not in lazy]
         self.learning_rate = learning_rate

@@ -115,7 +115,12 @@ class LevelTrainer:
             self.step += 1
             if self.step % self.batches_per_epoch == 0:
                 self._end_epoch(epoch, total / n)
-            advance(1, f"loss {total / n:.4f}  nDCG@5 {self.best_score:.2f}" if self.best_score >= 0 else f"loss {total / n:.4f}")
+            advance(
+                1,
+                f"loss {total / n:.4f}  nDCG@5 {self.best_score:.2f}"
+                if self.best_score >= 0
+                else f"loss {total / n:.4f}",
+            )
             self._maybe_checkpoint(interrupted())
 
     def _train_batch(self, rows: NDArray[np.int64]) -> float:
@@ -202,7 +207,7 @@ def mean_document_loss(logits: Tensor, targets: Tensor, present: Tensor) -> Tens
     return (losses.sum(dim=1) / present.sum(dim=1).clamp(min=1)).mean()
 
 
-def lazy_tables(network: nn.Module) -> list[nn.Parameter]:
+def lazy_tables(network: nn.Module) -> list[Tensor]:
     """Find the tables whose gradients are sparse."""
     return [m.weight for m in network.modules() if isinstance(m, nn.Embedding) and m.sparse]
 

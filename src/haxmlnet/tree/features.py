@@ -41,9 +41,7 @@ def label_features(
     return sp.vstack(blocks, format="csr")
 
 
-def _label_blocks(
-    members: sp.csr_array, document_sizes: NDArray[Any], block_entries: int
-) -> Iterator[tuple[int, int]]:
+def _label_blocks(members: sp.csr_array, document_sizes: NDArray[Any], block_entries: int) -> Iterator[tuple[int, int]]:
     """Cut the labels into ranges whose documents together have about `block_entries` entries."""
     entries = np.concatenate([[0], np.cumsum(document_sizes[members.indices], dtype=np.int64)])
     ends = entries[members.indptr]

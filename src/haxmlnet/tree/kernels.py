@@ -98,9 +98,7 @@ def project_all(indptr: Any, columns: Any, values: Any, members: Any, weights: A
 
 
 @njit(cache=True, parallel=True)
-def move_chunks(
-    indptr: Any, columns: Any, values: Any, members: Any, before: Any, after: Any, sums: Any
-) -> None:
+def move_chunks(indptr: Any, columns: Any, values: Any, members: Any, before: Any, after: Any, sums: Any) -> None:
     """Keep the sum of the left half true, in one part for each of the chunks that the threads share."""
     n_chunks = len(sums)
     for chunk in prange(n_chunks):
@@ -193,7 +191,5 @@ def split_sets(
             members = order[start:stop]
             if len(members) > 1:
                 rows, places, entries, width = _copy_set(indptr, columns, values, members, slots[worker])
-                left = _split_set(
-                    rows, places, entries, width, middle - start, seeds[i], max_iterations, min_gain
-                )
+                left = _split_set(rows, places, entries, width, middle - start, seeds[i], max_iterations, min_gain)
                 members[:] = np.concatenate((members[left], members[~left]))

@@ -75,9 +75,7 @@ class LabelTree:
     def check(self) -> None:
         """Raise a ModelError unless every node has a parent and children, and groups are of one size."""
         if self.parents and len(self.parents[-1]) != self.n_labels:
-            raise _broken(
-                f"{len(self.parents[-1])} labels have a group, but there are {self.n_labels} labels"
-            )
+            raise _broken(f"{len(self.parents[-1])} labels have a group, but there are {self.n_labels} labels")
         for level, (parents, size) in enumerate(zip(self.parents, self.level_sizes, strict=False)):
             if len(parents) and not 0 <= parents.min() <= parents.max() < size:
                 raise _broken(f"a node of level {level + 1} has a parent outside 0 to {size - 1}")
@@ -97,9 +95,7 @@ class LabelTree:
         """Make the tree from its named arrays, and check it."""
         names = [f"parents_{level}" for level in range(len(tensors) - 1)]
         if set(tensors) != {"n_labels", *names}:
-            raise _broken(
-                f"its arrays are {sorted(tensors)}, not 'n_labels' and 'parents_0', 'parents_1', ..."
-            )
+            raise _broken(f"its arrays are {sorted(tensors)}, not 'n_labels' and 'parents_0', 'parents_1', ...")
         if any(tensor.ndim != 1 or tensor.dtype.kind not in "iu" for tensor in tensors.values()):
             raise _broken("its arrays are not all lists of whole numbers")
         if len(tensors["n_labels"]) != 1:

@@ -89,9 +89,7 @@ def _halved(bounds: NDArray[np.int64]) -> NDArray[np.int64]:
     return halved
 
 
-def _split_wide(
-    rows: _Rows, members: NDArray[np.int32], n_left: int, seeds: NDArray[np.int64]
-) -> NDArray[np.int32]:
+def _split_wide(rows: _Rows, members: NDArray[np.int32], n_left: int, seeds: NDArray[np.int64]) -> NDArray[np.int32]:
     """Order the members of one large set by half; all threads share its labels."""
     sums = np.zeros((N_CHUNKS, rows.width))
     left = np.ones(len(members), dtype=np.bool_)

@@ -38,9 +38,7 @@ class ReadOptions:
         if self.label_separator == "":
             raise SettingError("label_separator must not be empty. Leave it out for lists of labels.")
         if self.text_field in ("", ()):
-            raise SettingError(
-                "text_field must name a field. Leave it out for 'text', or 'title' and 'content'."
-            )
+            raise SettingError("text_field must name a field. Leave it out for 'text', or 'title' and 'content'.")
 
 
 DEFAULT_OPTIONS = ReadOptions()

@@ -21,9 +21,7 @@ def show(value: object) -> str:
     return shown if len(shown) <= SHOWN_LENGTH else shown[: SHOWN_LENGTH - 3] + "..."
 
 
-def to_document(
-    record: Mapping[str, object], options: ReadOptions, with_labels: bool, default_id: int
-) -> Document:
+def to_document(record: Mapping[str, object], options: ReadOptions, with_labels: bool, default_id: int) -> Document:
     """Make a document; the errors it raises do not say where, as only the reader knows."""
     return Document(
         _id_of(record, options.id_field, default_id),
@@ -48,9 +46,7 @@ def refuse_half_characters(document: Document) -> None:
             part.encode()
         except UnicodeEncodeError as failure:
             around = show(part[max(0, failure.start - 10) : failure.start + 10])
-            raise DataError(
-                f"half a surrogate pair is no character, got {around}. Write both halves."
-            ) from failure
+            raise DataError(f"half a surrogate pair is no character, got {around}. Write both halves.") from failure
 
 
 def missing_field(field: str, there: Iterable[str], flag: str) -> DataError:
@@ -58,9 +54,7 @@ def missing_field(field: str, there: Iterable[str], flag: str) -> DataError:
     names = reprlib.Repr()
     names.maxlist = 12
     names.maxstring = SHOWN_LENGTH
-    return DataError(
-        f"there is no {field!r}, got the fields {names.repr(list(there))}. Use {flag} to name it."
-    )
+    return DataError(f"there is no {field!r}, got the fields {names.repr(list(there))}. Use {flag} to name it.")
 
 
 def _id_of(record: Mapping[str, object], field: str, default_id: int) -> str:
@@ -106,10 +100,7 @@ def _labels_of(record: Mapping[str, object], options: ReadOptions) -> tuple[str,
         value = split_labels(value, options.label_separator)
     if not isinstance(value, list):
         raise DataError(f"{field!r} must be a list of strings, got {show(value)}. {_list_advice(value)}")
-    labels = [
-        label if isinstance(label, str) and label.strip() else _odd_label(label, field, value)
-        for label in value
-    ]
+    labels = [label if isinstance(label, str) and label.strip() else _odd_label(label, field, value) for label in value]
     return tuple(dict.fromkeys(labels))
 
 

@@ -11,9 +11,7 @@ from haxmlnet.data.readers.source import Source
 from haxmlnet.errors import DataError
 
 
-def read_json_lines(
-    source: Source, options: ReadOptions, with_labels: bool
-) -> Iterator[Document | DataError]:
+def read_json_lines(source: Source, options: ReadOptions, with_labels: bool) -> Iterator[Document | DataError]:
     """Read one JSON object a line; blank lines do not count."""
     for number, line in source.lines():
         if line.isspace():

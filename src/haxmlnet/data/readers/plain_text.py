@@ -10,9 +10,7 @@ from haxmlnet.data.readers.source import Source
 from haxmlnet.errors import DataError
 
 
-def read_plain_text(
-    source: Source, options: ReadOptions, with_labels: bool
-) -> Iterator[Document | DataError]:
+def read_plain_text(source: Source, options: ReadOptions, with_labels: bool) -> Iterator[Document | DataError]:
     """Read one document a line; a blank line is an empty document, so that results match lines."""
     if with_labels:
         raise source.error("plain text has no labels. Give JSON lines, CSV or TSV.")

@@ -60,9 +60,7 @@ def _rows(source: Source, delimiter: str) -> Iterator[tuple[int, list[str] | Dat
         except csv.Error as failure:
             if lines.at_end:
                 # Never skipped: the open quote has swallowed all rows that follow it.
-                raise source.error(
-                    "a quote opens in this row and never closes. Close it.", start
-                ) from failure
+                raise source.error("a quote opens in this row and never closes. Close it.", start) from failure
             lines.take_fault()
             reason = str(failure).partition(" - ")[0]
             yield (

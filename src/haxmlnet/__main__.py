@@ -1,0 +1,7 @@
+"""`python -m haxmlnet` is the command line."""
+
+import sys
+
+from haxmlnet.cli import main
+
+sys.exit(main())

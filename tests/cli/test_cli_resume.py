@@ -1,0 +1,155 @@
+"""Trainings that are killed, interrupted or run out of disk, and go on as if nothing had happened."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import QUICK, SMALL, Cli, documents, file_contents, run_process, write_jsonl
+
+from haxmlnet.cli import main
+
+Start = Callable[..., "subprocess.Popen[bytes]"]
+
+# Two trees of two levels, each of 56 batches with a checkpoint after every one.
+LONG = [
+    *SMALL, "--batch-size", "4", "--epochs", "4", "--n-trees", "2", "--group-size", "4", "--averaging-start", "0.5",
+    "--validation-fraction", "0.1", "--checkpoint-seconds", "0", "--random-state", "5",
+]  # fmt: skip
+PARTS = [f"tree {tree} level {level}" for tree in (0, 1) for level in (0, 1)]
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(train_file: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The tensors of a training that nobody disturbs."""
+    out = tmp_path_factory.mktemp("uninterrupted") / "m"
+    assert main(["fit", str(train_file), "--out", str(out), "--quiet", *LONG]) == 0
+    tensors = file_contents(out, "*.safetensors")
+    assert len(tensors) == 7  # label counts, two trees, four levels
+    return tensors
+
+
+def wait_for_checkpoint(process: subprocess.Popen[bytes], out: Path, part: str) -> None:
+    file = out.with_name(out.name + ".training") / f"{part}.unfinished.safetensors"
+    deadline = time.monotonic() + 100
+    while not file.exists():
+        assert process.poll() is None, process.communicate()[1].decode()
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def test_killed_again_and_again(
+    cli: Cli, start: Start, train_file: Path, tmp_path: Path, uninterrupted: dict[str, bytes]
+) -> None:
+    out = tmp_path / "m"
+    command = ["fit", train_file, "--out", out, *LONG, "--quiet"]
+    moments = random.Random(0)
+    for i, part in enumerate(PARTS):
+        process = start(*command, *(["--resume"] if i else []))
+        wait_for_checkpoint(process, out, part)
+        time.sleep(moments.uniform(0, 0.2))
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+        assert not out.exists()
+    assert cli(*command, "--resume").code == 0
+    assert file_contents(out, "*.safetensors") == uninterrupted
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_interrupted_by_the_user(
+    cli: Cli, start: Start, train_file: Path, tmp_path: Path, uninterrupted: dict[str, bytes]
+) -> None:
+    out = tmp_path / "m"
+    command = ["fit", train_file, "--out", out, *LONG, "--quiet"]
+    process = start(*command)
+    wait_for_checkpoint(process, out, PARTS[1])
+    process.send_signal(signal.SIGINT)
+    message = process.communicate(timeout=60)[1].decode()
+    assert process.returncode == 130
+    assert message.startswith("haxmlnet: stopped")
+    assert message.endswith(f"go on with: haxmlnet {' '.join(str(word) for word in command)} --resume\n")
+    assert message.count("\n") == 1
+    assert (tmp_path / "m.training" / f"{PARTS[1]}.unfinished.safetensors").is_file()
+    assert not out.exists()
+
+    left = file_contents(tmp_path / "m.training")
+    cli(*command).assert_refused("m.training", "unfinished training", "--resume")
+    cli(*command, "--resume", "--epochs", "5").assert_refused("epochs 4", "5")
+    cli(*command, "--resume", "--random-state", "6").assert_refused("random_state 5", "6")
+    cli(*command, "--resume", "--mlp-sizes", "9").assert_refused("mlp_sizes [8]", "[9]")
+    other = write_jsonl(tmp_path / "other.jsonl", documents(61))
+    cli("fit", other, *command[2:], "--resume").assert_refused("other", "data")
+    relabelled = [*documents(59), {**documents()[59], "labels": ["topic 00"]}]
+    cli("fit", write_jsonl(other, relabelled), *command[2:], "--resume").assert_refused("other", "data")
+    cli(*command, "--resume", "--validation", other).assert_refused("other", "data")
+    assert file_contents(tmp_path / "m.training") == left
+
+    assert cli(*command, "--resume").code == 0
+    assert file_contents(out, "*.safetensors") == uninterrupted
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "other.jsonl"]
+
+
+def test_resume_without_anything_to_resume_starts_anew(
+    cli: Cli, train_file: Path, tmp_path: Path, uninterrupted: dict[str, bytes]
+) -> None:
+    assert cli("fit", train_file, "--out", tmp_path / "m", *LONG, "--quiet", "--resume").code == 0
+    assert file_contents(tmp_path / "m", "*.safetensors") == uninterrupted
+
+
+def test_damaged_checkpoint(cli: Cli, train_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ["fit", train_file, "--out", tmp_path / "m", *LONG, "--quiet"]
+
+    def interrupt(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("haxmlnet.methods.haxmlnet.HAXMLNet.save", interrupt)
+        outcome = cli(*command)
+    assert outcome.code == 130
+    assert "--resume" in outcome.err
+    part = tmp_path / "m.training" / f"{PARTS[2]}.safetensors"
+    part.write_bytes(part.read_bytes()[:1000])
+    cli(*command, "--resume").assert_refused(part.name)
+    (tmp_path / "m.training" / "training.json").write_text("{}")
+    cli(*command, "--resume").assert_refused("m.training", "Delete it")
+
+
+LIMIT = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))"
+
+
+def test_full_disk_while_writing_a_checkpoint(cli: Cli, train_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m"
+    command = ["fit", train_file, "--out", out, *QUICK]
+    assert cli(*command).code == 0
+    before = file_contents(out)
+    # 50 words of 64 numbers take 12,800 bytes.
+    outcome = run_process(*command, "--word-size", "64", setup=LIMIT.format(size=8_000))
+    outcome.assert_refused("m.training", "checkpoint cannot be written", "too large")
+    assert file_contents(out) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_full_disk_while_saving_the_model(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "m"
+    # So many words that tokenizer.json is larger than any checkpoint.
+    wordy = [{**d, "text": " ".join(f"word{i}x{j}" for j in range(100))} for i, d in enumerate(documents())]
+    train = write_jsonl(tmp_path / "train.jsonl", wordy)
+    command = ["fit", train, "--out", out, *QUICK, "--word-size", "2", "--min-document-frequency", "1"]
+    assert cli(*command).code == 0
+    before = file_contents(out)
+    largest = max(file.stat().st_size for file in out.glob("*.safetensors"))
+    limit = (largest + len(before["tokenizer.json"])) // 2
+    assert largest + 1_000 < limit
+    outcome = run_process(*command, "--random-state", "1", setup=LIMIT.format(size=limit))
+    outcome.assert_refused(str(out), "cannot be written", "too large")
+    assert file_contents(out) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "m.training", "train.jsonl"]
+    assert cli(*command, "--random-state", "1", "--resume").code == 0
+    assert file_contents(out, "*.safetensors") != file_contents(out, "none")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "train.jsonl"]

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from haxmlnet.errors import DataError, SettingError
+from haxmlnet.methods.haxmlnet import HAXMLNet
+
+SHAPES = {"flat": (), "two levels": (8,), "three levels": (2, 8)}
+
+
+@pytest.fixture(scope="module")
+def fitted(new_hasty_model, tiny_corpus):
+    """Train one model for each shape of the tree, once."""
+    models: dict[tuple[int, ...], HAXMLNet] = {}
+
+    def get(level_sizes: tuple[int, ...]) -> HAXMLNet:
+        if level_sizes not in models:
+            model = new_hasty_model("HAXMLNet", level_sizes=level_sizes, epochs=3)
+            models[level_sizes] = model.fit(*tiny_corpus)
+        return models[level_sizes]
+
+    return get
+
+
+@torch.no_grad()
+def exhaustive_scores(model: HAXMLNet, texts: list[str], number: int = 0) -> NDArray[np.float64]:
+    """Score every label of every text: the product of the probabilities along its path, text by text."""
+    tree, networks = model.trees_[number].tree, model.trees_[number].networks
+    rows = []
+    for text in texts:
+        words, _ = model.tokenizer_.encode_with_offsets(text)
+        tokens = torch.from_numpy(words.astype(np.int64))[None]
+        scores = np.ones(1)
+        for level, network in enumerate(networks):
+            own = network.eval()(tokens, torch.tensor([len(words)])).sigmoid()[0].double().numpy()
+            scores = own * (scores[tree.parents[level - 1]] if level > 0 else 1)
+        rows.append(scores)
+    return np.array(rows)
+
+
+def assert_ranks(ranking, expected: NDArray[np.float64]) -> None:
+    best = -np.sort(-expected, axis=1)[:, : ranking.ids.shape[1]]
+    np.testing.assert_allclose(ranking.scores, best, atol=1e-5)
+    np.testing.assert_allclose(np.take_along_axis(expected, ranking.ids, 1), best, atol=1e-5)
+
+
+@pytest.mark.parametrize("level_sizes", SHAPES.values(), ids=SHAPES)
+def test_a_search_of_all_nodes_is_the_exhaustive_product(fitted, unseen_documents, level_sizes):
+    model = fitted(level_sizes)
+    assert model.trees_[0].tree.level_sizes == [*level_sizes, 24]
+    texts, _ = unseen_documents
+    assert_ranks(model.predict(texts, k=24), exhaustive_scores(model, texts))
+
+
+@pytest.mark.parametrize("level_sizes", SHAPES.values(), ids=SHAPES)
+def test_every_shape_of_tree_is_saved_and_loaded(fitted, unseen_documents, tmp_path, level_sizes):
+    model = fitted(level_sizes)
+    model.save(tmp_path / "model")
+    loaded, texts = HAXMLNet.load(tmp_path / "model"), unseen_documents[0]
+    np.testing.assert_array_equal(loaded.predict(texts).scores, model.predict(texts).scores)
+
+
+def test_a_narrow_beam_scores_only_the_labels_of_its_group(fitted, unseen_documents):
+    model, texts = fitted((8,)), unseen_documents[0]
+    model.set_params(beam=1)
+    ranking = model.predict(texts, k=3)
+    model.set_params(beam=None)
+    groups = model.trees_[0].tree.parents[0][ranking.ids]
+    assert (groups == groups[:, :1]).all()
+
+
+def test_two_trees_give_the_mean_of_their_scores(new_hasty_model, tiny_corpus, unseen_documents, tmp_path):
+    texts, _ = unseen_documents
+    model = new_hasty_model("HAXMLNet", n_trees=2).fit(*tiny_corpus)
+    tokens = model.tokenizer_.encode(texts)
+    each = [tree.search(tokens, beam=24, k=24).to_csr().toarray() for tree in model.trees_]
+    assert not np.allclose(*each)
+    assert_ranks(model.predict(texts, k=5), np.mean(each, axis=0))
+    model.save(tmp_path / "model")
+    loaded = HAXMLNet.load(tmp_path / "model")
+    assert len(loaded.trees_) == 2
+    np.testing.assert_array_equal(loaded.predict(texts).scores, model.predict(texts).scores)
+
+
+def test_validation_documents_are_held_out_or_given(new_hasty_model, tiny_corpus, unseen_documents):
+    split = new_hasty_model("HAXMLNet", validation_fraction=0.2).fit(*tiny_corpus)
+    given = new_hasty_model("HAXMLNet").fit(*tiny_corpus, validation=unseen_documents)
+    none = new_hasty_model("HAXMLNet", validation_fraction=0).fit(*tiny_corpus)
+    assert [model.training_["n_validation"] for model in (split, given, none)] == [30, 40, 0]
+    assert all(0 <= model.training_["validation_nDCG@5"][0] <= 100 for model in (split, given))
+    assert none.training_["validation_nDCG@5"] == [-1]
+
+
+def test_the_validation_score_is_that_of_the_model_kept(new_hasty_model, tiny_corpus, unseen_documents):
+    model = new_hasty_model("HAXMLNet", epochs=3).fit(*tiny_corpus, validation=unseen_documents)
+    score = model.evaluate(*unseen_documents).values["nDCG@5"]
+    assert model.training_["validation_nDCG@5"] == [pytest.approx(score, abs=0.01)]
+
+
+def test_validation_labels_that_training_lacks_count_as_missed(new_hasty_model, tiny_corpus, unseen_documents):
+    texts, labels = unseen_documents
+    model = new_hasty_model("HAXMLNet").fit(*tiny_corpus, validation=(texts, [["unheard of"]] * len(labels)))
+    assert model.training_["validation_nDCG@5"] == [0]
+
+
+def test_validation_of_the_wrong_shape_is_refused(new_hasty_model, tiny_corpus):
+    with pytest.raises(DataError, match="validation"):
+        new_hasty_model("HAXMLNet").fit(*tiny_corpus, validation=(["one", "two"], [["label 00"]]))
+
+
+def test_five_documents_are_enough(new_hasty_model):
+    texts = ["red fish", "blue bird", "red bird", "blue fish", "green frog"]
+    labels = [["red", "fish"], ["blue", "bird"], ["red", "bird"], ["blue", "fish"], ["frog"]]
+    model = new_hasty_model("HAXMLNet", epochs=60).fit(texts, labels)
+    assert model.training_["n_validation"] == 0
+    assert model.evaluate(texts, labels).values["P@1"] == 100
+
+
+def test_the_paper_preset_has_the_networks_of_the_paper(tiny_corpus):
+    small = {"hidden_size": 8, "mlp_sizes": (8,), "word_size": 8, "epochs": 1, "group_size": 4, "n_jobs": 1}
+    model = HAXMLNet.from_preset("paper", **small).fit(*tiny_corpus)
+    settings = model.training_["settings"]
+    assert (settings["hard_negatives"], settings["candidates"], settings["beam"]) == (0, 1000, 10)
+    assert model.trees_[0].tree.level_sizes == [8, 24]
+    for network in model.trees_[0].networks:
+        assert network.outputs is None
+        assert network.queries.weight.shape[1] == 2 * 8
+
+
+def test_word_vectors_are_read_from_a_file(new_hasty_model, tiny_corpus, tmp_path: Path):
+    file = tmp_path / "vectors.txt"
+    rng = np.random.default_rng(0)
+    vectors = {f"sign{label}{side}": rng.normal(size=6).round(3) for label in range(24) for side in "ab"}
+    file.write_text("".join(f"{word} {' '.join(map(str, vector))}\n" for word, vector in vectors.items()))
+    model = new_hasty_model("HAXMLNet", vectors=str(file), train_word_vectors=False).fit(*tiny_corpus)
+    words = model.tokenizer_.words
+    for network in model.trees_[0].networks:
+        table = network.encoder.words.weight.detach().numpy()
+        assert table.shape == (len(words), 6)
+        for word, vector in vectors.items():
+            np.testing.assert_allclose(table[words.index(word)], vector, rtol=1e-6)
+
+
+def test_a_missing_file_of_word_vectors_is_refused(new_hasty_model, tiny_corpus):
+    with pytest.raises(DataError, match="no such file of word vectors"):
+        new_hasty_model("HAXMLNet", vectors="nowhere.txt").fit(*tiny_corpus)
+
+
+def test_an_unknown_preset_is_refused():
+    with pytest.raises(SettingError, match=re.escape("there is no 'papr'. Use one of default, paper")):
+        HAXMLNet.from_preset("papr")
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("epochs", 0), ("epochs", 1.5), ("hidden_size", "big"), ("beam", 0), ("word_dropout", 1),
+        ("learning_rate", float("nan")), ("device", "tpu"), ("own_outputs", "yes"), ("level_sizes", 8),
+        ("level_sizes", (3,)), ("level_sizes", (8, 2)), ("level_sizes", (64,)), ("mlp_sizes", ()),
+        ("random_state", None),
+    ],
+)  # fmt: skip
+def test_a_wrong_setting_is_refused_by_fit_alone(new_hasty_model, tiny_corpus, setting, value):
+    model = new_hasty_model("HAXMLNet", **{setting: value})
+    with pytest.raises(SettingError, match=setting.replace("_", "[_ ]")):
+        model.fit(*tiny_corpus)

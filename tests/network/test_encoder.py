@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from haxmlnet.network.encoder import BiLSTMEncoder, reversed_positions, take_positions
+
+N_WORDS, WORD_SIZE, HIDDEN = 20, 5, 4
+LENGTHS = torch.tensor([6, 1, 3, 5])
+
+
+def new_encoder(attend_words: bool = False) -> BiLSTMEncoder:
+    with torch.random.fork_rng([]):
+        torch.manual_seed(0)
+        vectors = torch.randn(N_WORDS, WORD_SIZE)
+        return BiLSTMEncoder(vectors, HIDDEN, 0.2, 0.5, attend_words, sparse_words=False).eval()
+
+
+def tokens_of(lengths: Tensor) -> Tensor:
+    tokens = torch.randint(2, N_WORDS, (len(lengths), int(lengths.max())), generator=torch.Generator().manual_seed(1))
+    return tokens * (torch.arange(tokens.shape[1]) < lengths[:, None])
+
+
+def packed_bilstm(encoder: BiLSTMEncoder) -> nn.LSTM:
+    lstm = nn.LSTM(WORD_SIZE, HIDDEN, batch_first=True, bidirectional=True)
+    weights = dict(encoder.forward_lstm.state_dict())
+    weights |= {f"{name}_reverse": value for name, value in encoder.backward_lstm.state_dict().items()}
+    lstm.load_state_dict(weights)
+    return lstm
+
+
+def test_states_equal_those_of_a_packed_bilstm():
+    encoder, tokens = new_encoder(), tokens_of(LENGTHS)
+    packed = pack_padded_sequence(encoder.words(tokens), LENGTHS, batch_first=True, enforce_sorted=False)
+    expected, _ = pad_packed_sequence(packed_bilstm(encoder)(packed)[0], batch_first=True)
+    states = encoder(tokens, LENGTHS)
+    assert states.shape == (4, 6, 2 * HIDDEN)
+    assert encoder.state_size == 2 * HIDDEN
+    for document, length in enumerate(LENGTHS):
+        torch.testing.assert_close(states[document, :length], expected[document, :length], rtol=1e-5, atol=1e-6)
+
+
+def test_attended_words_follow_the_states():
+    encoder, tokens = new_encoder(attend_words=True), tokens_of(LENGTHS)
+    states = encoder(tokens, LENGTHS)
+    assert encoder.state_size == states.shape[-1] == 2 * HIDDEN + WORD_SIZE
+    torch.testing.assert_close(states[..., : 2 * HIDDEN], new_encoder()(tokens, LENGTHS))
+    torch.testing.assert_close(states[..., 2 * HIDDEN :], encoder.words(tokens))
+
+
+def test_dropout_is_on_in_training_alone():
+    encoder, tokens = new_encoder(), tokens_of(LENGTHS)
+    assert torch.equal(encoder(tokens, LENGTHS), encoder(tokens, LENGTHS))
+    encoder.train()
+    assert not torch.equal(encoder(tokens, LENGTHS), encoder(tokens, LENGTHS))
+
+
+def test_positions_turn_the_words_around_and_leave_padding():
+    positions = reversed_positions(torch.tensor([3, 1, 4]), 4)
+    assert positions.tolist() == [[2, 1, 0, 3], [0, 1, 2, 3], [3, 2, 1, 0]]
+    letters = torch.arange(12.0).reshape(3, 4, 1)
+    turned = take_positions(letters, positions)
+    assert turned[..., 0].tolist() == [[2, 1, 0, 3], [4, 5, 6, 7], [11, 10, 9, 8]]
+    assert torch.equal(take_positions(turned, positions), letters)
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_gradients_of_words_are_sparse_if_asked(sparse):
+    encoder = BiLSTMEncoder(torch.randn(N_WORDS, WORD_SIZE), HIDDEN, 0, 0, False, sparse_words=sparse)
+    encoder(tokens_of(LENGTHS), LENGTHS).sum().backward()
+    assert encoder.words.weight.grad.is_sparse == sparse
