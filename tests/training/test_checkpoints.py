@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -63,11 +64,11 @@ def test_a_finished_part_has_no_state_any_more(unfinished):
 
 
 def test_states_are_due_after_some_seconds(tmp_path, monkeypatch):
-    now = [100.0]
+    now = [time.monotonic()]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     checkpoints = Checkpoints.start(tmp_path, IDENTITY, 60, resume=False)
     assert not checkpoints.due()
-    now[0] += 60
+    now[0] += 61
     assert checkpoints.due()
     checkpoints.save_state("part", STATE)
     assert not checkpoints.due()

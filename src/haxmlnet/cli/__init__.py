@@ -18,7 +18,7 @@ INTERRUPTED = 130
 
 DESCRIPTION = "Give each text the right few labels out of thousands to millions."
 EPILOG = """\
-a first session:
+first steps:
   haxmlnet demo                                   train on bundled data and see the results
   haxmlnet fit train.jsonl --out model            train on your own texts and labels
   haxmlnet evaluate model test.jsonl              measure it on texts it has not seen

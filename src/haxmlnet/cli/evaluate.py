@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
         values = {name: value if name == "n_documents" else round(value, 2) for name, value in report.values.items()}
         print(json.dumps({**values, "seconds": round(seconds, 3)}))
         return
-    print_table(f"{arguments.model} on {arguments.test}", ["metric", "%"], report.rows())
+    print_table(f"{arguments.model} on {arguments.test}", ["metric", "value"], report.rows())
     rows = report.bucket_rows()
     print_table("by frequency of the label in training", list(rows[0]), [list(row.values()) for row in rows])
     progress.say(f"{len(test)} documents in {seconds:.1f} s")

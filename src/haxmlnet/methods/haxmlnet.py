@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 
-from haxmlnet.data.labels import index_labels, truth_matrix
+from haxmlnet.data.labels import LabelIndex, index_labels, truth_matrix
 from haxmlnet.errors import DataError
 from haxmlnet.methods.base import Method, checked_k, checked_texts
 from haxmlnet.methods.preparation import prepare
@@ -27,7 +28,7 @@ from haxmlnet.settings import Settings, checked_settings, preset, resolved_setti
 from haxmlnet.store import read_arrays, write_arrays, write_text
 from haxmlnet.text.tokenizer import WordTokenizer
 from haxmlnet.training.checkpoints import Checkpoints, training_identity
-from haxmlnet.training.hardware import chosen_device, processor_threads
+from haxmlnet.training.hardware import chosen_device, device_for_loading, processor_threads
 from haxmlnet.tree import LabelTree
 
 # Labels kept of each tree before the trees' scores are averaged, as a multiple of k.
@@ -68,21 +69,17 @@ class HAXMLNet(Settings, Method):
         progress = progress or Progress()
         texts = checked_texts(texts)
         index, targets = index_labels(labels, len(texts), label_names)
-        if validation is not None:
-            validation = checked_texts(validation[0]), truth_matrix(validation[1], index)
-            if len(validation[0]) != validation[1].shape[0]:
-                came, expected = validation[1].shape[0], len(validation[0])
-                raise DataError(f"validation: expected {expected} label sets, one a text, got {came}.")
+        held_out = None if validation is None else _checked_validation(validation, index)
         settings = resolved_settings(checked_settings(settings_of(self)), len(texts), len(index))
         device = chosen_device(settings["device"])
         checkpoints = None
         if checkpoint_dir is not None:
-            others, truth = validation or ([], targets[:0])
+            others, truth = held_out or ([], targets[:0])
             arrays = (targets.indptr, targets.indices, truth.indptr, truth.indices)
             identity = training_identity(settings, [*texts, *others], arrays)
             checkpoints = Checkpoints.start(checkpoint_dir, identity, settings["checkpoint_seconds"], resume)
         with processor_threads(settings["n_jobs"]):
-            prepared = prepare(texts, targets, validation, settings, progress)
+            prepared = prepare(texts, targets, held_out, settings, progress)
             trees = [
                 train_tree(prepared, settings, number, checkpoints, progress) for number in range(settings["n_trees"])
             ]
@@ -109,9 +106,7 @@ class HAXMLNet(Settings, Method):
         width = k if len(self.trees_) == 1 else min(KEPT_PER_TREE * k, len(self.label_index_))
         beam = self.beam or settings["beam"]
         with processor_threads(self.n_jobs):
-            rankings = [
-                model.search(tokens, max(beam, _groups_with(k, model.tree)), width) for model in self.trees_
-            ]
+            rankings = [model.search(tokens, max(beam, _groups_with(k, model.tree)), width) for model in self.trees_]
         merged = average_rankings(rankings, k)
         return Ranking(merged.ids, merged.scores, self.label_index_.names)
 
@@ -123,7 +118,7 @@ class HAXMLNet(Settings, Method):
                 write_arrays(directory / f"tree_{number}.level_{level}.safetensors", network_arrays(network))
 
     def _read_parts(self, directory: Path) -> None:
-        settings = {**self.training_["settings"], "device": self.device}
+        settings = {**self.training_["settings"], "device": device_for_loading(self.device).type}
         self.tokenizer_ = WordTokenizer.from_json((directory / "tokenizer.json").read_text("utf-8"))
         self.trees_ = []
         for number in range(settings["n_trees"]):
@@ -141,6 +136,7 @@ class HAXMLNet(Settings, Method):
 
     def describe(self) -> dict[str, Any]:
         """Say what the model is made of, as `haxmlnet inspect` prints it."""
+        self._check_fitted()
         levels = [
             {"tree": number, **model.describe_level(level)}
             for number, model in enumerate(self.trees_)
@@ -155,6 +151,7 @@ class HAXMLNet(Settings, Method):
 
     def nested_trees(self) -> list[dict[str, Any]]:
         """Give each label tree as nested nodes, its groups with the names of their labels."""
+        self._check_fitted()
         return [model.tree.to_nested(self.label_index_.names.tolist()) for model in self.trees_]
 
 
@@ -162,3 +159,10 @@ def _groups_with(k: int, tree: LabelTree) -> int:
     """Say how many groups hold k labels, whichever they are: a narrower beam could not find so many."""
     n_groups = tree.level_sizes[-2] if tree.n_levels > 1 else 1
     return -(-k // (tree.n_labels // n_groups))
+
+
+def _checked_validation(validation: tuple[Sequence[str], Any], index: LabelIndex) -> tuple[list[str], sp.csr_array]:
+    texts, targets = checked_texts(validation[0]), truth_matrix(validation[1], index)
+    if len(texts) != targets.shape[0]:
+        raise DataError(f"validation: expected {len(texts)} label sets, one a text, got {targets.shape[0]}.")
+    return texts, targets

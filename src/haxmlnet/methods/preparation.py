@@ -61,7 +61,8 @@ def prepare(
         tokenizer, tokens = build_vocabulary(
             texts, settings["vocabulary_size"], settings["min_document_frequency"], advance
         )
-    kept, held_out = _split(len(texts), validation is not None, settings, rng)
+    n_held_out = 0 if validation is not None else _held_out_size(len(texts), settings)
+    kept, held_out = split_documents(targets, n_held_out, rng)
     counts = word_counts(tokens, tokenizer.n_words)[kept]
     features = tfidf(counts, inverse_document_frequency(counts))
     with progress.stage("vectors", 1, "tables") as advance:
@@ -80,14 +81,28 @@ def prepare(
     )
 
 
-def _split(
-    n_documents: int, validation_given: bool, settings: Mapping[str, Any], rng: np.random.Generator
+def split_documents(
+    targets: sp.csr_array, n_held_out: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    n_held_out = min(round(settings["validation_fraction"] * n_documents), settings["max_validation"])
-    if validation_given or n_documents < MIN_DOCUMENTS_TO_SPLIT:
-        n_held_out = 0
-    order = rng.permutation(n_documents)
-    return np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
+    """Choose documents to hold out at random, but none that is the last one of a label; give (kept, held out)."""
+    left = np.bincount(targets.indices, minlength=targets.shape[1])
+    held_out: list[int] = []
+    for row in rng.permutation(targets.shape[0]):
+        if len(held_out) == n_held_out:
+            break
+        labels = targets.indices[targets.indptr[row] : targets.indptr[row + 1]]
+        if (left[labels] > 1).all():
+            left[labels] -= 1
+            held_out.append(row)
+    kept = np.ones(targets.shape[0], bool)
+    kept[held_out] = False
+    return np.flatnonzero(kept), np.flatnonzero(~kept)
+
+
+def _held_out_size(n_documents: int, settings: Mapping[str, Any]) -> int:
+    if n_documents < MIN_DOCUMENTS_TO_SPLIT:
+        return 0
+    return min(round(settings["validation_fraction"] * n_documents), settings["max_validation"])
 
 
 def _validation_documents(

@@ -27,7 +27,7 @@ LEFTOVERS = (f"{IDENTITY}.tmp", "*.safetensors.tmp", ".tmp??????")
 class Checkpoints:
     """A directory with the finished parts of a training and the latest state of the unfinished one.
 
-    A part is named (for example `tree_0.level_1`). Each write goes to a temporary name and is renamed.
+    A part is named (for example `tree 0 level 1`). Each write goes to a temporary name and is renamed.
     """
 
     directory: Path

@@ -22,6 +22,14 @@ def chosen_device(name: str) -> torch.device:
     return torch.device(name)
 
 
+def device_for_loading(name: str) -> torch.device:
+    """Take the device a model was made for, or what this machine has instead."""
+    try:
+        return chosen_device(name)
+    except SettingError:
+        return chosen_device("auto")
+
+
 @contextmanager
 def processor_threads(n_jobs: int | None) -> Iterator[None]:
     """Use so many processor threads inside the block; none: all cores."""
