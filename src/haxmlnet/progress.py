@@ -10,8 +10,8 @@ class Progress:
     """Receives news of long work; this one stays silent."""
 
     @contextmanager
-    def stage(self, name: str, total: int, unit: str) -> Iterator[Callable[..., None]]:
-        """Open a stage of known length; call what it gives with the units done and, if at hand, a short note."""
+    def stage(self, name: str, total: int | None, unit: str) -> Iterator[Callable[..., None]]:
+        """Open a stage, of known length or not; call what it gives with the units done and, if at hand, a short note."""
         yield lambda n, note="": None
 
     def say(self, line: str) -> None:

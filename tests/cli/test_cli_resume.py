@@ -7,20 +7,24 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from commands import QUICK, SMALL, Cli, documents, file_contents, run_process, write_jsonl
+from safetensors import safe_open
 
 from haxmlnet.cli import main
 
 Start = Callable[..., "subprocess.Popen[bytes]"]
 
-# Two trees of two levels, each of 56 batches with a checkpoint after every one.
+# Two trees of two levels, each of 6 x 14 batches with a checkpoint after every one. All that a checkpoint must
+# hold matters: gradients are clipped at each step, and weights are averaged from the end of the fourth epoch on.
 LONG = [
-    *SMALL, "--batch-size", "4", "--epochs", "4", "--n-trees", "2", "--group-size", "4", "--averaging-start", "0.5",
-    "--validation-fraction", "0.1", "--checkpoint-seconds", "0", "--random-state", "5",
+    *SMALL, "--batch-size", "4", "--epochs", "6", "--n-trees", "2", "--group-size", "4", "--averaging-start", "0.5",
+    "--validation-fraction", "0.1", "--checkpoint-seconds", "0", "--random-state", "5", "--gradient-clip", "0.8",
+    "--learning-rate", "0.01",
 ]  # fmt: skip
 PARTS = [f"tree {tree} level {level}" for tree in (0, 1) for level in (0, 1)]
 
@@ -35,13 +39,17 @@ def uninterrupted(train_file: Path, tmp_path_factory: pytest.TempPathFactory) ->
     return tensors
 
 
-def wait_for_checkpoint(process: subprocess.Popen[bytes], out: Path, part: str) -> None:
-    file = out.with_name(out.name + ".training") / f"{part}.unfinished.safetensors"
+def wait_for_batch(process: subprocess.Popen[bytes], out: Path, part: str, n_batches: int) -> None:
+    """Wait until a checkpoint of the part has seen so many batches, or the part is finished."""
+    directory = out.with_name(out.name + ".training")
     deadline = time.monotonic() + 100
-    while not file.exists():
+    while not (directory / f"{part}.safetensors").exists():
         assert process.poll() is None, process.communicate()[1].decode()
         assert time.monotonic() < deadline
         time.sleep(0.002)
+        with suppress(FileNotFoundError), safe_open(directory / f"{part}.unfinished.safetensors", "numpy") as state:
+            if state.get_tensor("numbers")[0] >= n_batches:
+                return
 
 
 def test_killed_again_and_again(
@@ -50,10 +58,10 @@ def test_killed_again_and_again(
     out = tmp_path / "m"
     command = ["fit", train_file, "--out", out, *LONG, "--quiet"]
     moments = random.Random(0)
-    for i, part in enumerate(PARTS):
-        process = start(*command, *(["--resume"] if i else []))
-        wait_for_checkpoint(process, out, part)
-        time.sleep(moments.uniform(0, 0.2))
+    # In the first epoch of a level, and after the weights of two epochs have been averaged.
+    for part, first, last in ((PARTS[0], 1, 13), (PARTS[0], 71, 80), (PARTS[1], 71, 80), (PARTS[3], 30, 80)):
+        process = start(*command, *(["--resume"] if out.with_name("m.training").exists() else []))
+        wait_for_batch(process, out, part, moments.randint(first, last))
         process.kill()
         assert process.wait() == -signal.SIGKILL
         assert not out.exists()
@@ -68,7 +76,7 @@ def test_interrupted_by_the_user(
     out = tmp_path / "m"
     command = ["fit", train_file, "--out", out, *LONG, "--quiet"]
     process = start(*command)
-    wait_for_checkpoint(process, out, PARTS[1])
+    wait_for_batch(process, out, PARTS[1], 1)
     process.send_signal(signal.SIGINT)
     message = process.communicate(timeout=60)[1].decode()
     assert process.returncode == 130
@@ -80,7 +88,7 @@ def test_interrupted_by_the_user(
 
     left = file_contents(tmp_path / "m.training")
     cli(*command).assert_refused("m.training", "unfinished training", "--resume")
-    cli(*command, "--resume", "--epochs", "5").assert_refused("epochs 4", "5")
+    cli(*command, "--resume", "--epochs", "5").assert_refused("epochs 6", "5")
     cli(*command, "--resume", "--random-state", "6").assert_refused("random_state 5", "6")
     cli(*command, "--resume", "--mlp-sizes", "9").assert_refused("mlp_sizes [8]", "[9]")
     other = write_jsonl(tmp_path / "other.jsonl", documents(61))

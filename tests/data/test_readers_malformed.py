@@ -231,7 +231,7 @@ def test_message_for_paths_that_are_no_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("folder").mkdir()
     assert message_of("absent.jsonl") == "absent.jsonl: no such file. Check the path."
-    assert message_of("folder") == "folder: is a directory. Give a file."
+    assert message_of("folder").startswith("folder: no known train file in this directory, such as train.jsonl")
     assert message_of("folder/absent.csv").startswith("folder/absent.csv: no such file")
     assert message_of("a\0b").endswith("cannot be opened: embedded null byte.")
 

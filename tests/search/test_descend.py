@@ -14,9 +14,7 @@ from haxmlnet.search import descend
 from haxmlnet.search.descend import children_of, node_probabilities, search_level, search_tree
 from haxmlnet.tree import LabelTree
 
-TREE = LabelTree(
-    (np.array([0, 0, 1, 1], np.int32), np.array([3, 0, 1, 2, 0, 1, 2, 3, 0, 1, 2], np.int32)), n_labels=11
-)
+TREE = LabelTree((np.array([0, 0, 1, 1], np.int32), np.array([3, 0, 1, 2, 0, 1, 2, 3, 0, 1, 2], np.int32)), n_labels=11)
 
 
 def new_network(n_nodes: int, seed: int) -> LabelAttentionNetwork:
@@ -91,9 +89,7 @@ def test_a_level_below_ranks_the_children_of_the_level_above():
 
 def test_a_beam_of_one_leaves_the_labels_of_the_best_group():
     tokens = new_tokens()
-    groups = search_level(
-        NETWORKS[1], TREE, 1, tokens, search_level(NETWORKS[0], TREE, 0, tokens, None, 1), 1
-    )
+    groups = search_level(NETWORKS[1], TREE, 1, tokens, search_level(NETWORKS[0], TREE, 0, tokens, None, 1), 1)
     ranking = search_tree(NETWORKS, TREE, tokens, beam=1, k=11)
     for row in range(len(tokens)):
         group = groups.ids[row, 0]

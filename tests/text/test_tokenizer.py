@@ -127,7 +127,7 @@ def test_the_vocabulary_is_ordered_by_documents_then_by_word():
 def test_a_vocabulary_without_words_is_refused():
     with pytest.raises(DataError, match=r"^no word occurs in 2 or more of the 2 training documents\."):
         build_vocabulary(["a", "b"], 10, 2)
-    with pytest.raises(DataError, match="^no word occurs in 1 or more"):
+    with pytest.raises(DataError, match=r"^no word occurs in 1 or more"):
         build_vocabulary(["", "..."], 10, 1)
 
 

@@ -167,9 +167,7 @@ def test_labels_bring_words_together_that_never_meet():
 
 
 def test_corpus_vectors_follow_the_seed():
-    first, same, other = (
-        corpus_vectors(*topic_corpus(), 4, np.random.default_rng(seed)) for seed in (1, 1, 2)
-    )
+    first, same, other = (corpus_vectors(*topic_corpus(), 4, np.random.default_rng(seed)) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, same)
     assert not np.array_equal(first, other)
 

@@ -107,9 +107,7 @@ def test_other_data_is_refused(unfinished, texts, targets):
 
 def test_other_settings_are_refused_by_name(unfinished):
     other = training_identity({**SETTINGS, "mlp_sizes": (8,)}, TEXTS, TARGETS)
-    assert error_of(unfinished, other).startswith(
-        f"{unfinished}: was made with mlp_sizes [8, 4], now it is [8]."
-    )
+    assert error_of(unfinished, other).startswith(f"{unfinished}: was made with mlp_sizes [8, 4], now it is [8].")
 
 
 def test_settings_that_do_not_change_the_model_may_differ(unfinished):
@@ -117,9 +115,7 @@ def test_settings_that_do_not_change_the_model_may_differ(unfinished):
     assert_state(Checkpoints.start(unfinished, other, 0, resume=True).state("tree 0 level 0"))
 
 
-@pytest.mark.parametrize(
-    "content", [None, "", "{}", "[]", "null", json.dumps({"settings": "x", "data": ""})], ids=str
-)
+@pytest.mark.parametrize("content", [None, "", "{}", "[]", "null", json.dumps({"settings": "x", "data": ""})], ids=str)
 def test_a_damaged_identity_is_one_line(unfinished, content):
     (unfinished / "training.json").unlink()
     if content is not None:

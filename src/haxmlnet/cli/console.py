@@ -29,7 +29,7 @@ class ConsoleProgress(Progress):
         self.console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
     @contextmanager
-    def stage(self, name: str, total: int, unit: str) -> Iterator[Callable[..., None]]:
+    def stage(self, name: str, total: int | None, unit: str) -> Iterator[Callable[..., None]]:
         """Show a bar with the units done, the time left and the latest note."""
         columns = (
             TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), MofNCompleteColumn(), TextColumn(unit),

@@ -42,7 +42,7 @@ def add_parser(commands: Any) -> None:
         help="2.6 for Amazon, 0.4 for Wikipedia sets [1.5]",
     )
     add_quiet_flag(parser)
-    add_reading_flags(parser, labels=True)
+    add_reading_flags(parser, labels=True, split="test")
     parser.set_defaults(run=run)
 
 

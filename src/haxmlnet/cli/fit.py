@@ -23,8 +23,8 @@ from haxmlnet.settings import PRESETS, checked_settings, preset
 DESCRIPTION = """\
 Train HAXMLNet on texts with labels and save it as a model directory.
 
-TRAIN is JSON lines ({"text": "...", "labels": ["a", "b"]}), CSV or TSV with columns text and labels; plain or
-.gz. Settings come from the preset, then the configuration file, then the flags; the later one wins.
+TRAIN is JSON lines ({"text": "...", "labels": ["a", "b"]}), CSV, TSV or Parquet with columns text and labels, or
+another form that docs/how-to/formats.md lists; plain, .gz or .zst; or a directory with such a file. Settings come from the preset, then the configuration file, then the flags; the later one wins.
 Killed or interrupted, the same command with --resume goes on where it stopped.
 """
 

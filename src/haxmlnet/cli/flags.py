@@ -11,7 +11,9 @@ from haxmlnet.data.readers import FORMATS, ReadOptions
 from haxmlnet.settings import setting_fields, setting_type
 
 
-def add_reading_flags(parser: argparse.ArgumentParser, labels: bool, format_flag: str = "--format") -> None:
+def add_reading_flags(
+    parser: argparse.ArgumentParser, labels: bool, format_flag: str = "--format", split: str = "train"
+) -> None:
     """Add what says how to read a file of documents."""
     group = parser.add_argument_group("reading files")
     group.add_argument(
@@ -44,6 +46,12 @@ def add_reading_flags(parser: argparse.ArgumentParser, labels: bool, format_flag
             help="what separates labels in a string; default ; in CSV and TSV",
         )
     group.add_argument(
+        "--split",
+        choices=("train", "test"),
+        default=split,
+        help=f"which documents of a directory that holds both [{split}]",
+    )
+    group.add_argument(
         "--on-error", choices=("stop", "skip"), default="stop",
         help="stop at the first bad document (default), or skip it and say how many",
     )  # fmt: skip
@@ -59,6 +67,7 @@ def read_options(arguments: argparse.Namespace) -> ReadOptions:
         id_field=arguments.id_field,
         format=arguments.input_format,
         on_error=arguments.on_error,
+        split=arguments.split,
     )
 
 

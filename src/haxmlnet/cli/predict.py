@@ -40,7 +40,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--format", choices=("jsonl", "tsv"), default="jsonl", help="form of the output [jsonl]")
     parser.add_argument("--output", metavar="FILE", help="write here instead of to standard output")
     add_quiet_flag(parser)
-    add_reading_flags(parser, labels=False, format_flag="--input-format")
+    add_reading_flags(parser, labels=False, format_flag="--input-format", split="test")
     parser.set_defaults(run=run)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from haxmlnet.data.readers import ReadOptions, SkipReport, iterate_documents
+from haxmlnet.data.readers import ReadOptions, SkipReport, find_file, iterate_documents
 from haxmlnet.data.readers.documents import DEFAULT_OPTIONS
 from haxmlnet.errors import DataError
 
@@ -35,7 +35,11 @@ class Corpus:
         with_labels: bool = True,
         report: SkipReport | None = None,
     ) -> Corpus:
-        """Read a whole file, or standard input ("-"); with labels, at least one document must have some."""
+        """Read a whole file, or standard input ("-"); with labels, at least one document must have some.
+
+        In a directory, the file of `options.split` is looked for by its name.
+        """
+        path = find_file(path, options)
         report = SkipReport() if report is None else report
         n_skipped_before = report.n_skipped
         corpus = cls([], [], [], str(path))

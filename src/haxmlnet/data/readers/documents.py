@@ -31,10 +31,14 @@ class ReadOptions:
     format: str | None = None
     """A name in `FORMATS`; None: told by the file's name, else by its content."""
     on_error: Literal["stop", "skip"] = "stop"
+    split: Literal["train", "test"] = "train"
+    """Which documents are meant where a directory is given that holds both."""
 
     def __post_init__(self) -> None:
         if self.on_error not in ("stop", "skip"):
             raise SettingError(f"on_error must be 'stop' or 'skip', got {self.on_error!r}.")
+        if self.split not in ("train", "test"):
+            raise SettingError(f"split must be 'train' or 'test', got {self.split!r}.")
         if self.label_separator == "":
             raise SettingError("label_separator must not be empty. Leave it out for lists of labels.")
         if self.text_field in ("", ()):

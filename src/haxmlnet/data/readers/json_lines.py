@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from haxmlnet.data.readers.documents import Document, ReadOptions
 from haxmlnet.data.readers.fields import refuse_half_characters, show, to_document
 from haxmlnet.data.readers.source import Source
 from haxmlnet.errors import DataError
 
+Record = dict[str, Any]
+
 
 def read_json_lines(source: Source, options: ReadOptions, with_labels: bool) -> Iterator[Document | DataError]:
     """Read one JSON object a line; blank lines do not count."""
+    return read_records(source, options, with_labels, lambda record: record)
+
+
+def read_records(
+    source: Source, options: ReadOptions, with_labels: bool, prepare: Callable[[Record], Record]
+) -> Iterator[Document | DataError]:
+    """Read JSON objects that `prepare` brings into the form the options describe."""
     for number, line in source.lines():
         if line.isspace():
             continue
         try:
-            document = to_document(_parse(line), options, with_labels, number)
+            document = to_document(prepare(parse_object(line)), options, with_labels, number)
             if b"\\" in line:
                 refuse_half_characters(document)
         except DataError as error:
@@ -37,7 +47,8 @@ def decode(line: bytes) -> str:
         ) from failure
 
 
-def _parse(line: bytes) -> dict[str, object]:
+def parse_object(line: bytes) -> Record:
+    """Parse one JSON object, or say at which column it is none."""
     text = decode(line)
     try:
         record = json.loads(text)

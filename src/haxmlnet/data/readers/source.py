@@ -1,4 +1,4 @@
-"""An input file, plain or gzip or standard input, as numbered lines of bytes."""
+"""An input file, plain, gzip or zstd, or standard input, as numbered lines of bytes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import cast
 
@@ -18,42 +19,68 @@ STANDARD_INPUT = "-"
 _BUFFER_SIZE = 1 << 17
 _HEAD_SIZE = 4096
 _GZIP_MAGIC = b"\x1f\x8b"
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_PARQUET_MAGIC = b"PAR1"
+PACKED_SUFFIXES = (".gz", ".zst")
 _FOREIGN_MAGIC = {
     codecs.BOM_UTF16_LE: ("UTF-16 text", "Convert it to UTF-8: iconv -f UTF-16 -t UTF-8"),
     codecs.BOM_UTF16_BE: ("UTF-16 text", "Convert it to UTF-8: iconv -f UTF-16 -t UTF-8"),
     b"PK\x03\x04": ("a zip archive", "Unpack it first"),
     b"\xfd7zXZ\x00": ("an xz archive", "Unpack it, or compress with gzip"),
-    b"\x28\xb5\x2f\xfd": ("a zstd archive", "Unpack it, or compress with gzip"),
 }
 
 
 class Source:
     """An open input file: its name for messages, its first bytes, and its lines."""
 
-    def __init__(self, name: str, stream: io.BufferedReader) -> None:
+    def __init__(self, name: str, stream: io.BufferedReader, path: Path | None = None) -> None:
         self.name = name
+        self.path = path
+        """None for standard input, which has no files beside it."""
         self.n_lines = 0
+        self.packing = ""
+        self._first: list[bytes] = []
         self._stream: io.BufferedReader | gzip.GzipFile = stream
         with self._explain_failures():
-            if stream.peek(2).startswith(_GZIP_MAGIC):
-                self._stream = gzip.GzipFile(fileobj=stream)
+            self._unpack(stream)
             self.head = self._stream.peek(_HEAD_SIZE)[:_HEAD_SIZE]
             if self.head.startswith(codecs.BOM_UTF8):
                 self._stream.read(len(codecs.BOM_UTF8))
                 self.head = self.head.removeprefix(codecs.BOM_UTF8)
-        self._refuse_what_is_not_text()
+        # Text may begin with these four letters, too, but the first page of a table always has NUL bytes.
+        self.is_parquet = self.head.startswith(_PARQUET_MAGIC) and b"\0" in self.head
+        if not self.is_parquet:
+            self._refuse_what_is_not_text()
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Give each line, with its end, and its 1-based number."""
         with self._explain_failures():
-            for line in self._stream:
+            for line in chain(self._first, self._stream):
                 self.n_lines += 1
                 yield self.n_lines, line
+
+    def first_line(self) -> bytes:
+        """Look at the first line, however long it is; `lines` still begins with it."""
+        if not self._first:
+            with self._explain_failures():
+                self._first = [self._stream.readline()]
+        return self._first[0]
 
     def error(self, message: object, line: int | None = None) -> DataError:
         """Make an error that begins with where it is."""
         where = self.name if line is None else f"{self.name}:{line}"
         return DataError(f"{where}: {message}")
+
+    def _unpack(self, stream: io.BufferedReader) -> None:
+        start = stream.peek(len(_ZSTD_MAGIC))
+        if start.startswith(_GZIP_MAGIC):
+            self.packing, self._stream = "gzip", gzip.GzipFile(fileobj=stream)
+        elif start.startswith(_ZSTD_MAGIC):
+            import pyarrow as pa
+
+            self.packing = "zstd"
+            unpacked = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), "zstd")
+            self._stream = io.BufferedReader(unpacked, _BUFFER_SIZE)
 
     def _refuse_what_is_not_text(self) -> None:
         if not self.head:
@@ -62,7 +89,7 @@ class Source:
             if self.head.startswith(magic):
                 raise self.error(f"the file is {what}, got {magic!r} at its start. {remedy}.")
         if b"\0" in self.head:
-            raise self.error("the file is binary (it has NUL bytes). Give UTF-8 text, plain or gzip.")
+            raise self.error("the file is binary (it has NUL bytes). Give UTF-8 text, plain, gzip or zstd.")
 
     @contextmanager
     def _explain_failures(self) -> Iterator[None]:
@@ -78,7 +105,29 @@ class Source:
                 self.n_lines,
             ) from failure
         except OSError as failure:
+            if self.packing == "zstd" and failure.errno is None:
+                raise self._damaged_zstd(failure) from failure
             raise self.error(f"cannot be read: {failure.strerror or failure}.") from failure
+
+    def _damaged_zstd(self, failure: OSError) -> DataError:
+        what = "ends too early" if "Truncated" in str(failure) else "is damaged"
+        return self.error(f"the zstd data {what} after this line. Copy or download the file again.", self.n_lines)
+
+
+def find_beside(path: Path | None, name: str) -> Path | None:
+    """Look for a file, plain or packed, in the folder of another one."""
+    if path is None:
+        return None
+    candidates = [path.with_name(name + suffix) for suffix in ("", *PACKED_SUFFIXES)]
+    return next((candidate for candidate in candidates if candidate.is_file()), None)
+
+
+def bare_name(name: str) -> str:
+    """Give a file's name without its folders and without the suffix of its packing."""
+    name = Path(name).name
+    for suffix in PACKED_SUFFIXES:
+        name = name.removesuffix(suffix)
+    return name
 
 
 @contextmanager
@@ -91,7 +140,7 @@ def open_source(path: str | Path) -> Iterator[Source]:
         yield Source("<stdin>", buffer)
         return
     with _open_file(path) as stream:
-        yield Source(str(path), stream)
+        yield Source(str(path), stream, Path(path))
 
 
 def _open_file(path: str | Path) -> io.BufferedReader:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from haxmlnet.data.readers.documents import Document, ReadOptions
 from haxmlnet.data.readers.fields import (
@@ -19,22 +19,25 @@ from haxmlnet.data.readers.source import Source
 from haxmlnet.errors import DataError
 
 DEFAULT_LABEL_SEPARATOR = ";"
+LabelParser = Callable[[str, str], object]
+"""Reads a cell with labels; its second argument is the name of the column, for messages."""
 _LONGEST_FIELD = 2**31 - 1  # the most a C long holds on every platform
 
 
 def read_csv(source: Source, options: ReadOptions, with_labels: bool) -> Iterator[Document | DataError]:
     """Read a table with commas between its columns."""
-    return _read_table(source, options, with_labels, ",")
+    return read_table(source, options, with_labels, ",")
 
 
 def read_tsv(source: Source, options: ReadOptions, with_labels: bool) -> Iterator[Document | DataError]:
     """Read a table with tabs between its columns, quoted in the same way as CSV."""
-    return _read_table(source, options, with_labels, "\t")
+    return read_table(source, options, with_labels, "\t")
 
 
-def _read_table(
-    source: Source, options: ReadOptions, with_labels: bool, delimiter: str
+def read_table(
+    source: Source, options: ReadOptions, with_labels: bool, delimiter: str, labels_of: LabelParser | None = None
 ) -> Iterator[Document | DataError]:
+    """Read a table with a header; `labels_of` reads the cell with the labels where no separator is given."""
     header: list[str] = []
     n_rows = 0
     for line, row in _rows(source, delimiter):
@@ -43,7 +46,7 @@ def _read_table(
             continue
         n_rows += 1
         try:
-            yield _row_to_document(header, row, options, with_labels, n_rows)
+            yield _row_to_document(header, row, options, with_labels, n_rows, labels_of or label_cell)
         except DataError as error:
             yield source.error(error, line)
 
@@ -121,7 +124,12 @@ def _checked_header(
 
 
 def _row_to_document(
-    header: list[str], row: list[str] | DataError, options: ReadOptions, with_labels: bool, default_id: int
+    header: list[str],
+    row: list[str] | DataError,
+    options: ReadOptions,
+    with_labels: bool,
+    default_id: int,
+    labels_of: LabelParser,
 ) -> Document:
     if isinstance(row, DataError):
         raise row
@@ -132,13 +140,14 @@ def _row_to_document(
         )
     record: dict[str, object] = dict(zip(header, row, strict=True))
     if with_labels and options.label_separator is None:
-        record[options.label_field] = _label_cell(str(record[options.label_field]), options.label_field)
+        record[options.label_field] = labels_of(str(record[options.label_field]), options.label_field)
     document = to_document(record, options, with_labels, default_id)
     refuse_half_characters(document)
     return document
 
 
-def _label_cell(cell: str, field: str) -> object:
+def label_cell(cell: str, field: str) -> object:
+    """Read the labels of a cell: a JSON list, or names with ";" between them."""
     if not (cell.startswith("[") and cell.endswith("]")):
         return split_labels(cell, DEFAULT_LABEL_SEPARATOR)
     try:
