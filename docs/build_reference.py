@@ -35,8 +35,11 @@ SIZES = ((5_000, 1_000), (50_000, 4_000), (500_000, 100_000), (2_000_000, 500_00
 PUBLIC: dict[str, tuple[str, tuple[str, ...]]] = {
     "haxmlnet": ("The names most programs need.", ("HAXMLNet", "OneVsRestSVM", "load_model", "Ranking", "Corpus")),
     "haxmlnet.data": (
-        "Files to documents, and predictions to files.",
-        ("ReadOptions", "SkipReport", "Document", "iterate_documents", "write_predictions", "replace_file"),
+        "Files to documents, and documents and predictions to files.",
+        (
+            "ReadOptions", "SkipReport", "Document", "iterate_documents", "write_documents", "write_predictions",
+            "replace_file",
+        ),
     ),
     "haxmlnet.metrics": (
         "How good a ranking is. All values are in percent.",

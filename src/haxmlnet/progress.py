@@ -11,7 +11,7 @@ class Progress:
 
     @contextmanager
     def stage(self, name: str, total: int | None, unit: str) -> Iterator[Callable[..., None]]:
-        """Open a stage, of known length or not; call what it gives with the units done and, if at hand, a short note."""
+        """Open a stage, of known length or not; call what it gives with the units done and perhaps a short note."""
         yield lambda n, note="": None
 
     def say(self, line: str) -> None:

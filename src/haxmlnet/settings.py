@@ -70,7 +70,7 @@ class Settings:
 
     epochs: int | None = setting(None, "Passes over the training documents for each level.", minimum=1)
     batch_size: int | None = setting(None, "Documents in one training step.", minimum=1)
-    learning_rate: float = setting(5e-3, "Step size of Adam.", minimum=0)
+    learning_rate: float = setting(6e-3, "Step size of Adam.", minimum=0)
     final_learning_rate: float = setting(
         0.02,
         "The step size falls linearly to this fraction of itself; 1 keeps it constant.",
@@ -234,10 +234,10 @@ def resolved_settings(values: Mapping[str, Any], n_documents: int, n_labels: int
         "mlp_sizes": (128,),
         "group_size": 32,
         "beam": 16,
-        "hard_negatives": values["beam"] or 16,
+        "hard_negatives": min(values["beam"] or 16, 8),
         "batch_size": 32 if n_documents < 20_000 else 64,
         # Small data needs more passes.
-        "epochs": min(max(round(40_000 / n_documents), 3), 30),
+        "epochs": min(max(round(35_000 / n_documents), 3), 30),
     }
     kept_none = ("vectors", "patience", "n_jobs", "level_sizes")
     assert all(name in choices or name in kept_none for name, value in values.items() if value is None)

@@ -29,7 +29,7 @@ class Outcome:
     @property
     def objects(self) -> list[Any]:
         """The JSON lines of standard output."""
-        return [json.loads(line) for line in self.out.splitlines()]
+        return [json.loads(line) for line in self.out.split("\n")[:-1]]  # not splitlines: U+2028 is no end
 
     def assert_refused(self, *words: str) -> None:
         """Expect exit code 2 and exactly one line, which holds the words."""

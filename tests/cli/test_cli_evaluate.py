@@ -86,7 +86,7 @@ def test_skipped_documents_are_counted(cli: Cli, model: Path, tmp_path: Path) ->
     assert "skipped 1 bad document" in outcome.err
 
 
-@pytest.mark.parametrize("flags", [["--propensity-a", "-2"], ["--propensity-b", "-1"]])
+@pytest.mark.parametrize("flags", [["--propensity-a", "-2"], ["--propensity-a", "nan"], ["--propensity-b", "-1"]])
 def test_impossible_propensities(cli: Cli, model: Path, train_file: Path, flags: list[str]) -> None:
     cli("evaluate", model, train_file, *flags).assert_refused("propensity", flags[1])
 

@@ -31,8 +31,6 @@ def test_skipped_documents_are_counted_file_by_file(tmp_path):
 def test_a_corpus_without_any_label_is_refused_for_training_only(tmp_path):
     path = tmp_path / "train.jsonl"
     path.write_text('{"text": "t", "labels": []}\n' * 3)
-    with pytest.raises(
-        DataError, match=r"train.jsonl: none of 3 documents has a label in 'labels'\. Use --label"
-    ):
+    with pytest.raises(DataError, match=r"train.jsonl: none of 3 documents has a label in 'labels'\. Use --label"):
         Corpus.read(path)
     assert len(Corpus.read(path, with_labels=False)) == 3

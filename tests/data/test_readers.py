@@ -200,9 +200,7 @@ def test_skip_goes_on_after_every_kind_of_bad_row(write):
     report = SkipReport()
     documents = read(write("a.csv", b"\n".join(rows)), report=report, on_error="skip")
     assert documents == [Document("1", "ok", ("x",)), Document("8", "ok", ("y",))]
-    assert [message.split(": ")[0] for message in report.messages] == [
-        f"a.csv:{line}" for line in (3, 4, 6, 7, 8, 9)
-    ]
+    assert [message.split(": ")[0] for message in report.messages] == [f"a.csv:{line}" for line in (3, 4, 6, 7, 8, 9)]
 
 
 def test_skip_does_not_cover_what_concerns_the_whole_file(write):

@@ -13,9 +13,7 @@ from haxmlnet.errors import DataError
 GOOD = '{"text": "t", "labels": ["x"]}\n'
 LONG = "x" * 1000
 # Random letters do not compress, so that the gzip file below is cut after several lines.
-NOISE = "".join(
-    f'{{"text": "{random.Random(i).randbytes(500).hex()}", "labels": ["x"]}}\n' for i in range(60)
-)
+NOISE = "".join(f'{{"text": "{random.Random(i).randbytes(500).hex()}", "labels": ["x"]}}\n' for i in range(60))
 
 MALFORMED = [
     ("a.jsonl", "", "a.jsonl: the file is empty. Give"),

@@ -88,9 +88,7 @@ def read_or_data_error(content, suffix, with_labels, on_error):
 
 
 @settings(max_examples=150, deadline=None)
-@given(
-    st.binary(max_size=200), st.sampled_from(sorted(VALID)), st.booleans(), st.sampled_from(["stop", "skip"])
-)
+@given(st.binary(max_size=200), st.sampled_from(sorted(VALID)), st.booleans(), st.sampled_from(["stop", "skip"]))
 def test_random_bytes_are_read_or_refused(content, suffix, with_labels, on_error):
     read_or_data_error(content, suffix, with_labels, on_error)
 

@@ -28,9 +28,7 @@ KS = (1, 2, 3, 5, 8)
 def pairs(ids, truth):
     """Each document's ranked labels (absent ones stay, as None) and its set of true labels."""
     rows = [[None if i < 0 else i for i in row] for row in ids.tolist()]
-    return [
-        (row, set(np.flatnonzero(true).tolist())) for row, true in zip(rows, truth.toarray(), strict=True)
-    ]
+    return [(row, set(np.flatnonzero(true).tolist())) for row, true in zip(rows, truth.toarray(), strict=True)]
 
 
 def mean(values):

@@ -184,3 +184,12 @@ def test_files_of_others_are_never_deleted(tmp_path):
     checkpoints.save_state("part", STATE)
     checkpoints.remove()
     assert sorted(os.listdir(tmp_path)) == ["notes.tmp", "thesis.tex"]
+
+
+def test_other_word_vectors_under_the_same_name_are_noticed(tmp_path):
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("a 1 2\n")
+    before = training_identity({**SETTINGS, "vectors": str(vectors)}, TEXTS, TARGETS)
+    assert training_identity({**SETTINGS, "vectors": str(vectors)}, TEXTS, TARGETS) == before
+    vectors.write_text("a 1 3\n")
+    assert training_identity({**SETTINGS, "vectors": str(vectors)}, TEXTS, TARGETS) != before

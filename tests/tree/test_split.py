@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from haxmlnet.tree import balanced_partition
 
-BOTH_WAYS = pytest.mark.parametrize(
-    "wide_set_size", [0, 10**6], ids=["threads share a set", "set per thread"]
-)
+BOTH_WAYS = pytest.mark.parametrize("wide_set_size", [0, 10**6], ids=["threads share a set", "set per thread"])
 
 
 def unit_rows(n_labels: int, width: int = 40, seed: int = 0) -> sp.csr_array:
@@ -72,9 +70,7 @@ def test_the_best_of_ten_starts_finds_clusters_of_clusters(wide_set_size):
 def test_a_split_is_what_a_plain_numpy_2_means_gives(wide_set_size):
     features = unit_rows(501, seed=3)
     index = balanced_partition(features, 1, np.random.default_rng(5), wide_set_size)
-    assert np.array_equal(
-        index, plain_bisection(features.toarray().astype(np.float64), np.random.default_rng(5))
-    )
+    assert np.array_equal(index, plain_bisection(features.toarray().astype(np.float64), np.random.default_rng(5)))
 
 
 def plain_bisection(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:

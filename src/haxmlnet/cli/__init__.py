@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from haxmlnet.cli import demo, evaluate, fit, inspect, predict
+from haxmlnet.cli import check, convert, demo, evaluate, fit, inspect, predict
 from haxmlnet.errors import HaxmlnetError, TrainingInterrupted
 from haxmlnet.version import __version__
 
@@ -47,7 +47,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"haxmlnet {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in (fit, predict, evaluate, inspect, demo):
+    for command in (fit, predict, evaluate, inspect, check, convert, demo):
         command.add_parser(commands)
     return parser
 

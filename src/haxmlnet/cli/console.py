@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import (
@@ -20,6 +21,9 @@ from rich.table import Table
 
 from haxmlnet.data import SkipReport
 from haxmlnet.progress import Progress
+
+UPDATE_EVERY = 1_000
+Item = TypeVar("Item")
 
 
 class ConsoleProgress(Progress):
@@ -47,6 +51,14 @@ class ConsoleProgress(Progress):
 def chosen_progress(quiet: bool) -> Progress:
     """Give the progress for a command."""
     return Progress() if quiet else ConsoleProgress()
+
+
+def counted(items: Iterable[Item], advance: Callable[..., None]) -> Iterator[Item]:
+    """Pass items on, and tell a stage of them now and then, as each time takes longer than reading one."""
+    for n, item in enumerate(items, start=1):
+        yield item
+        if n % UPDATE_EVERY == 0:
+            advance(UPDATE_EVERY)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

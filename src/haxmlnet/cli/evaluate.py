@@ -25,7 +25,9 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", metavar="MODEL_DIR", help="a model made by 'haxmlnet fit'")
-    parser.add_argument("test", metavar="TEST", help="file of documents with labels, or - for standard input")
+    parser.add_argument(
+        "test", metavar="TEST", help="file or directory of documents with labels, or - for standard input"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument(
         "--propensity-a",

@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ from haxmlnet.settings import PRESETS, checked_settings, preset
 DESCRIPTION = """\
 Train HAXMLNet on texts with labels and save it as a model directory.
 
-TRAIN is JSON lines ({"text": "...", "labels": ["a", "b"]}), CSV, TSV or Parquet with columns text and labels, or
-another form that docs/how-to/formats.md lists; plain, .gz or .zst; or a directory with such a file. Settings come from the preset, then the configuration file, then the flags; the later one wins.
+TRAIN is JSON lines ({"text": "...", "labels": ["a", "b"]}), or CSV, TSV or Parquet with columns text and labels, or
+one of the forms of other tools (--format); plain, .gz or .zst; or a directory that holds such a file.
+Settings come from the preset, then the configuration file, then the flags; the later one wins.
 Killed or interrupted, the same command with --resume goes on where it stopped.
 """
 
@@ -37,7 +39,9 @@ def add_parser(commands: Any) -> None:
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("train", metavar="TRAIN", help="file of training documents, or - for standard input")
+    parser.add_argument(
+        "train", metavar="TRAIN", help="file or directory of training documents, or - for standard input"
+    )
     parser.add_argument("--out", required=True, metavar="MODEL_DIR", help="where the model is written")
     parser.add_argument(
         "--validation",
@@ -66,7 +70,8 @@ def run(arguments: argparse.Namespace) -> None:
     check_replaceable(arguments.out)
     progress, report, options = chosen_progress(arguments.quiet), SkipReport(), read_options(arguments)
     train = Corpus.read(arguments.train, options, report=report)
-    validation = Corpus.read(arguments.validation, options, report=report) if arguments.validation else None
+    test_options = replace(options, split="test")
+    validation = Corpus.read(arguments.validation, test_options, report=report) if arguments.validation else None
     say_skipped(report, progress)
     progress.say(f"{len(train)} training documents from {train.source}")
     checkpoints = Checkpoints(out.with_name(out.name + ".training"), 0)

@@ -12,7 +12,11 @@ from haxmlnet.settings import setting_fields, setting_type
 
 
 def add_reading_flags(
-    parser: argparse.ArgumentParser, labels: bool, format_flag: str = "--format", split: str = "train"
+    parser: argparse.ArgumentParser,
+    labels: bool,
+    format_flag: str = "--format",
+    split: str = "train",
+    on_error: str = "stop",
 ) -> None:
     """Add what says how to read a file of documents."""
     group = parser.add_argument_group("reading files")
@@ -43,7 +47,7 @@ def add_reading_flags(
         group.add_argument(
             "--label-separator",
             metavar="TEXT",
-            help="what separates labels in a string; default ; in CSV and TSV",
+            help="what separates labels in a string; default ; in CSV, TSV and Parquet",
         )
     group.add_argument(
         "--split",
@@ -52,9 +56,11 @@ def add_reading_flags(
         help=f"which documents of a directory that holds both [{split}]",
     )
     group.add_argument(
-        "--on-error", choices=("stop", "skip"), default="stop",
-        help="stop at the first bad document (default), or skip it and say how many",
-    )  # fmt: skip
+        "--on-error",
+        choices=("stop", "skip"),
+        default=on_error,
+        help=f"stop at the first bad document, or skip it and say how many [{on_error}]",
+    )
 
 
 def read_options(arguments: argparse.Namespace) -> ReadOptions:

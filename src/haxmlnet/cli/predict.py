@@ -15,8 +15,9 @@ from haxmlnet.cli.flags import add_quiet_flag, add_reading_flags, read_options
 from haxmlnet.errors import DataError, SettingError
 
 DESCRIPTION = """\
-Rank the best labels of each text. INPUT is JSON lines, CSV, TSV or plain text with a document a line; - or
-nothing is standard input. One JSON object a document is written, in the order of the input:
+Rank the best labels of each text. INPUT is JSON lines, CSV, TSV, Parquet, plain text with a document a line,
+or one of the forms of other tools; - or nothing is standard input. One JSON object a document is
+written, in the order of the input:
 {"id": "...", "labels": [{"label": "...", "score": 0.97}, ...]}
 """
 CHUNK = 1_000

@@ -15,7 +15,7 @@ def propensities(label_counts: ArrayLike, n_documents: int, a: float = 0.55, b: 
     (2016). The usual a, b are 0.6, 2.6 for Amazon sets, 0.5, 0.4 for Wikipedia sets, 0.55, 1.5 for others.
     With fewer than three training documents C would be negative; it is 0 then, and every propensity 1.
     """
-    if a < 0 or b <= 0:
+    if not (0 <= a < np.inf and 0 < b < np.inf):
         raise SettingError(f"propensity: a must be at least 0 and b above 0, got a={a} and b={b}. Try 0.55, 1.5.")
     counts = np.asarray(label_counts, np.float64)
     c = max(np.log(max(n_documents, 1)) - 1, 0) * (b + 1) ** a

@@ -113,7 +113,18 @@ def training_identity(
         documents.update(text.encode("utf-8", "surrogatepass") + b"\0")
     for array in targets:
         documents.update(np.ascontiguousarray(array).tobytes())
+    if settings.get("vectors"):
+        documents.update(_file_digest(settings["vectors"]))
     return {"settings": json.dumps(chosen, sort_keys=True), "data": documents.hexdigest()}
+
+
+def _file_digest(path: str) -> bytes:
+    # A file that is missing is the business of whoever reads it: here it only has to differ from one that is there.
+    try:
+        with open(path, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").digest()
+    except OSError:
+        return b"missing"
 
 
 def _check_identity(path: Path, identity: Mapping[str, str]) -> None:

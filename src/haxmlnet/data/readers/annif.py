@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from haxmlnet.data.readers.documents import Document, ReadOptions
-from haxmlnet.data.readers.fields import show
+from haxmlnet.data.readers.fields import DEFAULT_ID_FIELD, show
 from haxmlnet.data.readers.json_lines import Record, read_records
 from haxmlnet.data.readers.lines import bare_uri, split_uris
 from haxmlnet.data.readers.source import Source
@@ -22,7 +22,7 @@ def read_annif_csv(source: Source, options: ReadOptions, with_labels: bool) -> I
     """Read a table with the columns text and subject_uris, and perhaps document_id."""
     header = source.first_line().decode(errors="replace")
     names = [name.strip(' "\r\n') for name in header.split(",")]
-    has_ids = options.id_field not in names and _ID_FIELD in names
+    has_ids = options.id_field == DEFAULT_ID_FIELD not in names and _ID_FIELD in names
     options = replace(options, label_field=CSV_LABEL_FIELD, id_field=_ID_FIELD if has_ids else options.id_field)
     return read_table(source, options, with_labels, ",", labels_of=lambda cell, field: split_uris(cell))
 
@@ -32,8 +32,8 @@ def read_annif_jsonl(source: Source, options: ReadOptions, with_labels: bool) ->
     options = replace(options, label_field=JSON_LABEL_FIELD)
 
     def prepare(record: Record) -> Record:
-        if _ID_FIELD in record and options.id_field not in record:
-            record[options.id_field] = record[_ID_FIELD]
+        if _ID_FIELD in record and options.id_field == DEFAULT_ID_FIELD:
+            record.setdefault(DEFAULT_ID_FIELD, record[_ID_FIELD])
         if with_labels and isinstance(record.get(JSON_LABEL_FIELD), list):
             record[JSON_LABEL_FIELD] = [_subject_name(subject) for subject in record[JSON_LABEL_FIELD]]
         return record

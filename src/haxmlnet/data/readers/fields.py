@@ -9,7 +9,7 @@ from haxmlnet.data.readers.documents import Document, ReadOptions
 from haxmlnet.errors import DataError
 
 SHOWN_LENGTH = 60
-_DEFAULT_ID_FIELD = ReadOptions.id_field
+DEFAULT_ID_FIELD = ReadOptions.id_field
 _LIKELY_SEPARATORS = ";|,\t"
 
 
@@ -59,7 +59,7 @@ def missing_field(field: str, there: Iterable[str], flag: str) -> DataError:
 
 def _id_of(record: Mapping[str, object], field: str, default_id: int) -> str:
     if field not in record:
-        if field != _DEFAULT_ID_FIELD:
+        if field != DEFAULT_ID_FIELD:
             raise missing_field(field, record, "--id-field")
         return str(default_id)
     value = record[field]

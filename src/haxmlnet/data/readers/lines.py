@@ -22,7 +22,7 @@ def read_each_line(
 ) -> Iterator[Document | DataError]:
     """Make a document of each line, without its end, and its number."""
     for number, line in source.lines():
-        if line.isspace() and not blank_lines_count:
+        if not blank_lines_count and not line.strip(b" \r\n"):
             continue
         try:
             yield parse(decode(line).rstrip("\r\n"), number)

@@ -18,6 +18,11 @@ from haxmlnet.errors import DataError
 
 PECOS_NAME = re.compile(r"X\.(.+)\.txt")
 PECOS_LABEL_NAMES = "output-items.txt"
+# What numpy, scipy and zipfile raise for damaged files; they promise no common type.
+_MATRIX_FAULTS = (
+    OSError, ValueError, LookupError, TypeError, AttributeError, EOFError, SyntaxError, MemoryError, ArithmeticError,
+    RuntimeError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 _TEXTS_NAME = re.compile(r"(.*?)(raw_)?texts\.txt")
 
 
@@ -81,37 +86,21 @@ def read_pecos(source: Source, options: ReadOptions, with_labels: bool) -> Itera
 
 
 def _load_matrix(path: Path) -> Any:
-    import numpy as np
     import scipy.sparse as sp
 
     try:
-        matrix = sp.csr_array(sp.load_npz(path))
+        with open(path, "rb") as stream:
+            matrix = sp.csr_array(sp.load_npz(stream))
         matrix.check_format(full_check=True)
         if matrix.dtype.kind not in "biuf":
             raise ValueError(f"its values are {matrix.dtype}")
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        EOFError,
-        IndexError,
-        SyntaxError,
-        MemoryError,
-        OverflowError,
-        NotImplementedError,
-        RuntimeError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as failure:
+    except _MATRIX_FAULTS as failure:
         reason = " ".join(str(failure).split())[:80]
         raise DataError(
             f"{path}: not a sparse matrix as scipy saves it ({reason}). Make or download it again."
         ) from failure
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
-    assert isinstance(matrix.indices, np.ndarray)
     return matrix
 
 

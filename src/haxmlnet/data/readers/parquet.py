@@ -13,24 +13,24 @@ from haxmlnet.data.readers.tables import label_cell
 from haxmlnet.errors import DataError
 
 BATCH_ROWS = 1_000
+BUFFER_SIZE = 1 << 20  # without one, pyarrow reads a column of a whole row group at once
 
 
 def read_parquet(source: Source, options: ReadOptions, with_labels: bool) -> Iterator[Document | DataError]:
     """Read a table whose label column has lists of strings, or strings as in CSV."""
     if source.path is None or source.packing or not source.is_parquet:
         raise _unusable(source)
-    file = _opened(source)
-    columns = _checked_columns(source, file.schema_arrow, options, with_labels)
     number = 0
-    for batch in _batches(source, file, columns):
-        for record in batch:
+    with _opened(source) as file:
+        columns = _checked_columns(source, file.schema_arrow, options, with_labels)
+        for record in _records(source, file, columns):
             number += 1
             try:
                 yield _to_document(record, options, with_labels, number)
             except DataError as error:
                 yield source.error(error, number)
-    if number != file.metadata.num_rows:
-        raise source.error(f"the table ends after {number} of {file.metadata.num_rows} rows. Copy the file again.")
+        if number != file.metadata.num_rows:
+            raise source.error(f"the table ends after {number} of {file.metadata.num_rows} rows. Copy the file again.")
 
 
 def _unusable(source: Source) -> DataError:
@@ -45,16 +45,14 @@ def _opened(source: Source) -> Any:
     import pyarrow.parquet as pq
 
     with _explaining(source):
-        file = pq.ParquetFile(source.path, page_checksum_verification=True)
-        assert file.schema_arrow is not None
-        return file
+        return pq.ParquetFile(source.path, page_checksum_verification=True, buffer_size=BUFFER_SIZE)
 
 
-def _batches(source: Source, file: Any, columns: list[str]) -> Iterator[list[dict[str, Any]]]:
+def _records(source: Source, file: Any, columns: list[str]) -> Iterator[dict[str, Any]]:
     with _explaining(source):
         for batch in file.iter_batches(BATCH_ROWS, columns=columns, use_threads=False):
             batch.validate(full=True)
-            yield batch.to_pylist()
+            yield from batch.to_pylist()
 
 
 @contextmanager

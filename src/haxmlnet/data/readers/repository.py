@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from haxmlnet.data.readers.documents import Document, ReadOptions
-from haxmlnet.data.readers.fields import show
+from haxmlnet.data.readers.fields import DEFAULT_ID_FIELD, show
 from haxmlnet.data.readers.json_lines import Record, parse_object, read_records
 from haxmlnet.data.readers.source import Source, find_beside, open_source
 from haxmlnet.errors import DataError
@@ -26,8 +26,8 @@ def read_repository(source: Source, options: ReadOptions, with_labels: bool) -> 
     names = read_label_names(label_file) if label_file else None
 
     def prepare(record: Record) -> Record:
-        if _ID_FIELD in record and options.id_field not in record:
-            record[options.id_field] = record[_ID_FIELD]
+        if _ID_FIELD in record and options.id_field == DEFAULT_ID_FIELD:
+            record.setdefault(DEFAULT_ID_FIELD, record[_ID_FIELD])
         if not {"text", "content"} & record.keys() and "title" in record:
             record["content"] = ""  # the sets of titles have nothing else
         if with_labels and LABEL_FIELD in record:

@@ -54,8 +54,9 @@ class Source:
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Give each line, with its end, and its 1-based number."""
+        first, self._first = self._first, []
         with self._explain_failures():
-            for line in chain(self._first, self._stream):
+            for line in chain(first, self._stream):
                 self.n_lines += 1
                 yield self.n_lines, line
 

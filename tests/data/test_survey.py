@@ -1,0 +1,48 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from haxmlnet.data import Document
+from haxmlnet.data.survey import label_histogram, shared_texts, survey_documents, unknown_labels
+
+TRAIN = [
+    Document("1", "one two three", ("a", "b")),
+    Document("2", "", ("a",)),
+    Document("3", "one  two\nthree ", ()),
+    Document("3", "other", ("c",)),
+    Document("5", "", ()),
+]
+
+
+def test_counts_and_findings():
+    summary = survey_documents(TRAIN).summary()
+    assert (summary["n_documents"], summary["n_labels"]) == (5, 3)
+    assert summary["labels_per_document"] == {"mean": 0.8, "median": 1, "min": 0, "max": 2}
+    assert summary["words_per_document"] == {"mean": 1.4, "median": 1, "min": 0, "max": 3}
+    assert summary["documents_per_label"] == {"mean": 1.33, "median": 1, "min": 1, "max": 2}
+    assert summary["empty_texts"] == {"count": 2, "examples": ["2", "5"]}
+    assert summary["documents_without_labels"] == {"count": 2, "examples": ["3", "5"]}
+    assert summary["duplicate_texts"] == {"count": 1, "examples": ["3 = 1"]}
+    assert summary["duplicate_ids"] == {"count": 1, "examples": ["3"]}
+
+
+def test_only_the_first_examples_are_kept():
+    finding = survey_documents([Document("1", "t", ())] * 20).duplicate_texts
+    assert (finding.count, len(finding.examples)) == (19, 5)
+
+
+def test_two_sets_are_compared():
+    train = survey_documents(TRAIN)
+    test = survey_documents(
+        [Document("t1", "other", ("a", "z")), Document("t2", "", ("y",)), Document("t3", "new", ())]
+    )
+    assert vars(shared_texts(train, test)) == {"count": 1, "examples": ["t1 = 3"]}
+    assert vars(unknown_labels(train, test)) == {"count": 2, "examples": ["z", "y"]}
+
+
+@given(st.lists(st.lists(st.sampled_from("abcdef"), unique=True), max_size=60))
+def test_the_histogram_counts_every_label_once(labels):
+    survey = survey_documents(Document(str(i), "t", tuple(row)) for i, row in enumerate(labels))
+    histogram = label_histogram(survey.label_counts)
+    assert sum(histogram.values()) == len({label for row in labels for label in row})
+    assert list(histogram)[:4] == ["1", "2-4", "5-9", "10-49"]
+    assert histogram["1"] == sum(sum(label in row for row in labels) == 1 for label in "abcdef")
