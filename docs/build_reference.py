@@ -225,6 +225,8 @@ def is_public(name: str, value: Any) -> bool:
 
 def signature(name: str, thing: Any, bound: bool = False) -> str:
     """Write a signature on one line, or with a line for each parameter where it is long."""
+    if isinstance(thing, type) and issubclass(thing, BaseException):
+        return f"{name}({thing.__base__.__name__})"
     if set(setting_fields()) <= set(inspect.signature(thing).parameters):
         return f"{name}(*, setting=value, ...)  # every name in settings.md"
     plan = inspect.signature(thing)

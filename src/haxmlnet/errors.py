@@ -17,5 +17,8 @@ class ModelError(HaxmlnetError):
     """A model directory that is missing, damaged, foreign or cannot be written."""
 
 
-class TrainingInterrupted(HaxmlnetError):
-    """Training was stopped by the user; what is done so far waits in a checkpoint."""
+class TrainingInterrupted(KeyboardInterrupt):
+    """Training was stopped by the user; with a checkpoint directory, what is done so far waits there.
+
+    Like every Ctrl-C it passes through `except Exception`: a grid search must stop, not try the next value.
+    """

@@ -102,7 +102,7 @@ def average_rankings(rankings: list[Ranking], k: int) -> Ranking:
 def rank_csr(scores: sp.csr_array, k: int, names: NDArray[np.object_] | None) -> Ranking:
     """Rank the stored entries of a sparse (documents x labels) matrix of scores."""
     widths = np.diff(scores.indptr)
-    width = max(int(widths.max(initial=0)), 1)
+    width = max(int(widths.max(initial=0)), min(k, scores.shape[1]), 1)
     within = np.arange(width) < widths[:, None]  # (n, width)
     ids = np.full(within.shape, ABSENT, np.int32)
     values = np.zeros(within.shape, np.float32)

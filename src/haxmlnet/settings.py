@@ -48,6 +48,9 @@ class Settings:
     train_word_vectors: bool = setting(True, "Go on training the word vectors.")
 
     group_size: int | None = setting(None, "Most labels in one group of the label tree.", minimum=2)
+    max_first_level: int = setting(
+        4096, "Most nodes of the first level, which scores them all; more levels are made to keep to it.", minimum=2
+    )
     level_sizes: tuple[int, ...] | None = setting(
         None, "Nodes of each level above the labels, powers of two, coarsest first; () is one flat level."
     )
@@ -123,11 +126,11 @@ _LARGE_NETWORK = {
 
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
-    # Two levels (more where the groups themselves are too many), candidates of the true groups alone, one tree.
+    # Two levels, candidates of the true groups alone, one tree.
     "paper": {
         **_PLAIN_NETWORK, "hidden_size": 256, "mlp_sizes": (256,), "epochs": 30, "batch_size": 40, "n_trees": 1,
-        "group_size": 64, "candidates": 1000, "hard_negatives": 0, "beam": 10, "averaging_start": 1.0,
-        "start_from_above": False, "patience": 10,
+        "group_size": 64, "max_first_level": 2**20, "candidates": 1000, "hard_negatives": 0, "beam": 10,
+        "averaging_start": 1.0, "start_from_above": False, "patience": 10,
     },
     "amazon-670k": {
         **_LARGE_NETWORK, "level_sizes": (2**11, 2**14, 2**17), "beam": 160, "hard_negatives": 160,

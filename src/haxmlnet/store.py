@@ -153,7 +153,7 @@ def write_arrays(file: Path, arrays: Arrays) -> None:
         # Not ascontiguousarray, which turns a single number into a list of one.
         save_file({name: np.asarray(array, order="C") for name, array in arrays.items()}, file)
         file.chmod(0o644)  # safetensors makes its files private
-        with file.open("rb") as stream:
+        with file.open("rb+") as stream:
             os.fsync(stream.fileno())
     except SafetensorError as error:
         raise OSError(str(error)) from None

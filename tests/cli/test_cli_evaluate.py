@@ -149,3 +149,7 @@ def test_exported_trees_of_other_shapes(cli: Cli, train_file: Path, tmp_path: Pa
 def test_tree_that_cannot_be_written(cli: Cli, model: Path, tmp_path: Path) -> None:
     cli("inspect", model, "--tree", tmp_path / "no" / "tree.json").assert_refused("tree.json")
     cli("inspect", model, "--tree", "/dev/full").assert_refused("No space left")
+
+
+def test_quiet_means_the_same_for_every_command(cli: Cli, model: Path) -> None:
+    assert cli("inspect", model, "--quiet").out == cli("inspect", model).out

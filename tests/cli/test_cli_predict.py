@@ -232,3 +232,8 @@ def test_predicting_changes_nothing_in_the_model(cli: Cli, model: Path) -> None:
     before = file_contents(model)
     assert cli("predict", model, "--text", "word0x0", "--k", str(N_LABELS)).code == 0
     assert file_contents(model) == before
+
+
+@pytest.mark.parametrize("arguments", [["", "--k", "3"], ["--k", "3", ""]])
+def test_an_input_without_a_name_is_refused(cli: Cli, model: Path, arguments: list[str]) -> None:
+    cli("predict", model, *arguments).assert_refused("error")

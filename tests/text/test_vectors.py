@@ -135,6 +135,11 @@ def test_a_damaged_gzip_file_is_refused(file):
     assert error_of(file).startswith(f"{file}: cannot be read as word vectors (")
 
 
+def vectors_of(features, targets, size, rng):
+    by_label = unit_rows(sp.csr_array(targets.T.astype(np.float32) @ features))
+    return corpus_vectors(features, by_label, size, rng)
+
+
 def topic_corpus() -> tuple[sp.csr_array, sp.csr_array]:
     """Two topics of five words each; a document has three words and the label of its topic."""
     rng = np.random.default_rng(0)
@@ -152,7 +157,7 @@ def similarities(vectors: np.ndarray) -> np.ndarray:
 
 
 def test_words_of_one_topic_are_closer_than_those_of_two():
-    vectors = corpus_vectors(*topic_corpus(), 2, np.random.default_rng(0))
+    vectors = vectors_of(*topic_corpus(), 2, np.random.default_rng(0))
     close = similarities(vectors[2:])
     assert min(close[:5, :5].min(), close[5:, 5:].min()) > close[:5, 5:].max()
 
@@ -161,19 +166,19 @@ def test_labels_bring_words_together_that_never_meet():
     # Each word has documents of its own; two words share label 0, two share label 1.
     features = sp.csr_array(np.eye(6, dtype=np.float32)[[2, 3, 4, 5]])
     targets = sp.csr_array(np.array([[1, 0], [1, 0], [0, 1], [0, 1]], np.float32))
-    close = similarities(corpus_vectors(features, targets, 2, np.random.default_rng(0))[2:])
+    close = similarities(vectors_of(features, targets, 2, np.random.default_rng(0))[2:])
     assert min(close[0, 1], close[2, 3]) > 0.9
     assert abs(close[:2, 2:]).max() < 0.1
 
 
 def test_corpus_vectors_follow_the_seed():
-    first, same, other = (corpus_vectors(*topic_corpus(), 4, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    first, same, other = (vectors_of(*topic_corpus(), 4, np.random.default_rng(seed)) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, same)
     assert not np.array_equal(first, other)
 
 
 def test_padding_is_zero_and_all_other_words_are_equally_long():
-    vectors = corpus_vectors(*topic_corpus(), 4, np.random.default_rng(0))
+    vectors = vectors_of(*topic_corpus(), 4, np.random.default_rng(0))
     assert vectors.dtype == np.float32
     assert not vectors[0].any()
     assert vectors[1].any()  # the unknown word occurs nowhere: it is random
@@ -188,7 +193,7 @@ def test_corpora_smaller_than_the_width_of_the_vectors(n_documents, n_words, n_l
     features = np.zeros((n_documents, 2 + n_words), np.float32)
     features[:, 2:] = rng.random((n_documents, n_words))
     targets = np.ones((n_documents, n_labels), np.float32)
-    vectors = corpus_vectors(sp.csr_array(features), sp.csr_array(targets), 50, rng)
+    vectors = vectors_of(sp.csr_array(features), sp.csr_array(targets), 50, rng)
     assert vectors.shape == (2 + n_words, 50)
     assert np.isfinite(vectors).all()
     assert (np.linalg.norm(vectors[1:], axis=1) > 0.1).all()

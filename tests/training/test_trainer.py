@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from haxmlnet.data.tokens import TokenArray
-from haxmlnet.errors import TrainingInterrupted
+from haxmlnet.errors import HaxmlnetError, TrainingInterrupted
 from haxmlnet.network.encoder import BiLSTMEncoder
 from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.progress import Progress
@@ -321,3 +321,15 @@ def test_training_runs_outside_the_main_thread():
     thread.start()
     thread.join()
     assert results == [trained(PLAN, new_data())[1]]
+
+
+def test_a_loss_that_is_not_a_number_stops_the_training():
+    network = new_network()
+    with torch.no_grad():
+        network.last.bias.fill_(math.nan)
+    with pytest.raises(HaxmlnetError, match=r"the loss is nan at batch 0\. Lower the learning rate"):
+        LevelTrainer(network, new_data(), PLAN, None, "level").run()
+
+
+def test_ctrl_c_passes_through_those_who_catch_every_exception():
+    assert not issubclass(TrainingInterrupted, Exception)

@@ -80,7 +80,7 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = build_parser()
     arguments, rest = parser.parse_known_args(argv)
     # For argparse an optional INPUT is absent as soon as a flag follows MODEL_DIR, even if it comes later.
-    if len(rest) == 1 and getattr(arguments, "input", "") is None and (rest == ["-"] or rest[0][0] != "-"):
+    if len(rest) == 1 and getattr(arguments, "input", "") is None and (rest == ["-"] or not rest[0].startswith("-")):
         arguments.input = rest.pop()
     if rest:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")

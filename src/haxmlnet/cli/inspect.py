@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from haxmlnet.cli.flags import add_quiet_flag
 from haxmlnet.errors import ModelError
 
 DESCRIPTION = """\
@@ -26,6 +27,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("model", metavar="MODEL_DIR", help="a model made by 'haxmlnet fit'")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument("--tree", metavar="FILE", help="write the label tree here as JSON")
+    add_quiet_flag(parser)
     parser.set_defaults(run=run)
 
 

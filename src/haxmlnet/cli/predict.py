@@ -90,7 +90,7 @@ def _chunks(arguments: argparse.Namespace, report: Any) -> Iterator[tuple[list[s
     if arguments.text is not None:
         yield ["1"], [arguments.text]
         return
-    source = arguments.input or "-"
+    source = "-" if arguments.input is None else arguments.input
     documents = iterate_documents(source, read_options(arguments), with_labels=False, report=report)
     while chunk := list(islice(documents, CHUNK)):
         yield [document.id for document in chunk], [document.text for document in chunk]

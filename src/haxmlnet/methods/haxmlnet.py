@@ -28,7 +28,7 @@ from haxmlnet.settings import Settings, checked_settings, preset, resolved_setti
 from haxmlnet.store import read_arrays, write_arrays, write_text
 from haxmlnet.text.tokenizer import WordTokenizer
 from haxmlnet.training.checkpoints import Checkpoints, training_identity
-from haxmlnet.training.hardware import chosen_device, device_for_loading, processor_threads
+from haxmlnet.training.hardware import chosen_device, device_for_loading, processor_threads, training_threads
 from haxmlnet.tree import LabelTree
 
 # Labels kept of each tree before the trees' scores are averaged, as a multiple of k.
@@ -78,7 +78,7 @@ class HAXMLNet(Settings, Method):
             arrays = (targets.indptr, targets.indices, truth.indptr, truth.indices)
             identity = training_identity(settings, [*texts, *others], arrays)
             checkpoints = Checkpoints.start(checkpoint_dir, identity, settings["checkpoint_seconds"], resume)
-        with processor_threads(settings["n_jobs"]):
+        with training_threads(settings["n_jobs"]):
             prepared = prepare(texts, targets, held_out, settings, progress)
             trees = [
                 train_tree(prepared, settings, number, checkpoints, progress) for number in range(settings["n_trees"])
@@ -123,7 +123,6 @@ class HAXMLNet(Settings, Method):
         self.trees_ = []
         for number in range(settings["n_trees"]):
             tree = LabelTree.from_tensors(read_arrays(directory / f"tree_{number}.safetensors"))
-            tree.check()
             model = TreeModel(tree, score=self.training_["validation_nDCG@5"][number])
             for level in range(tree.n_levels):
                 file = directory / f"tree_{number}.level_{level}.safetensors"

@@ -65,9 +65,10 @@ def prepare(
     kept, held_out = split_documents(targets, n_held_out, rng)
     counts = word_counts(tokens, tokenizer.n_words)[kept]
     features = tfidf(counts, inverse_document_frequency(counts))
+    by_label = label_features(features, targets[kept], FEATURES_PER_LABEL)
     with progress.stage("vectors", 1, "tables") as advance:
         if settings["vectors"] is None:
-            word_vectors = corpus_vectors(features, targets[kept], settings["word_size"], rng)
+            word_vectors = corpus_vectors(features, by_label, settings["word_size"], rng)
         else:
             word_vectors = read_vectors(settings["vectors"], tokenizer.words, rng)
         advance(1)
@@ -77,7 +78,7 @@ def prepare(
         documents.take(kept),
         _validation_documents(tokenizer, documents.take(held_out), validation, settings),
         word_vectors,
-        label_features(features, targets[kept], FEATURES_PER_LABEL),
+        by_label,
     )
 
 

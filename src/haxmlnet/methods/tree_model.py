@@ -27,7 +27,6 @@ from haxmlnet.training.hardware import chosen_device
 from haxmlnet.training.trainer import LevelData, LevelTrainer, TrainingPlan
 from haxmlnet.tree import LabelTree, build_label_tree, choose_level_sizes
 
-MAX_FIRST_LEVEL = 4096
 MAX_FAN_OUT = 16
 
 
@@ -86,7 +85,8 @@ def train_tree(
         model.score = _trained(trainer, checkpoints)
         model.networks.append(network.eval())
         if level < model.tree.n_levels - 1:
-            training.descend(network, level, settings["beam"], progress)
+            if settings["hard_negatives"]:
+                training.descend(network, level, settings["beam"], progress)
             if validation is not None:
                 validation.descend(network, level, settings["beam"], progress)
     return model
@@ -167,8 +167,7 @@ class _Walk:
     def candidates(self, level: int, settings: Mapping[str, Any]) -> CandidateSource | None:
         if level == 0:
             return None
-        assert self.predicted is not None
-        wrong = self.predicted.top(settings["hard_negatives"])
+        wrong = None if self.predicted is None else self.predicted.top(settings["hard_negatives"])
         return CandidateSource(
             self.targets[level], self.targets[level - 1], wrong, self.tree, level, settings["candidates"]
         )
@@ -185,7 +184,7 @@ def _grow_tree(prepared: Prepared, settings: Mapping[str, Any], number: int) -> 
     sizes = settings["level_sizes"]
     if sizes is None:
         n_labels = prepared.label_features.shape[0]
-        sizes = choose_level_sizes(n_labels, settings["group_size"], MAX_FIRST_LEVEL, MAX_FAN_OUT)
+        sizes = choose_level_sizes(n_labels, settings["group_size"], settings["max_first_level"], MAX_FAN_OUT)
     rng = np.random.default_rng([settings["random_state"], number])
     return build_label_tree(prepared.label_features, sizes, rng)
 
@@ -199,7 +198,7 @@ def _training_plan(settings: Mapping[str, Any], number: int, level: int) -> Trai
 
 
 def _positive_rate(data: LevelData) -> float:
-    rows = np.arange(min(len(data.tokens), 256))
+    rows = np.random.default_rng(0).permutation(len(data.tokens))[:256]
     batch = data.batch(rows, np.random.default_rng(0))
     return float(batch.targets.sum() / max((batch.ids >= 0).sum(), 1))
 

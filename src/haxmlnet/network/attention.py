@@ -37,9 +37,13 @@ def _fused_attention(queries: Tensor, states: Tensor, values: Tensor, lengths: T
     # The fused kernel never holds the weights. It wants an axis of heads and one width for all three, and
     # zeros at the end change neither a product of queries and states nor the other values.
     width = max(states.shape[-1], values.shape[-1])
-    q, k, v = (F.pad(x, (0, width - x.shape[-1]))[:, None] for x in (queries, states, values))
+    q, k, v = (_widened(x, width)[:, None] for x in (queries, states, values))
     mask = padding_mask(lengths, states.shape[1])[:, None, None, :]
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1.0)[:, 0, :, : values.shape[-1]]
+
+
+def _widened(x: Tensor, width: int) -> Tensor:
+    return x if x.shape[-1] == width else F.pad(x, (0, width - x.shape[-1]))
 
 
 def padding_mask(lengths: Tensor, width: int) -> Tensor:

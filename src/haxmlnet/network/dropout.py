@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 
@@ -17,6 +18,8 @@ class ByteDropout(nn.Module):
         """Drop in training; otherwise do nothing."""
         if not self.training or self.threshold == 0:
             return x
+        if x.device.type != "cpu":
+            return F.dropout(x, self.threshold / 256)
         n_words = -(-x.numel() // 8)
         words = torch.empty(n_words, dtype=torch.int64, device=x.device).random_(-(2**63), None)
         kept = words.view(torch.uint8)[: x.numel()].view(x.shape) >= self.threshold

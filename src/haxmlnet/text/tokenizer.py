@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
@@ -113,9 +114,9 @@ def build_vocabulary(
 
 def document_frequencies(tokens: TokenArray, n_words: int) -> NDArray[np.int64]:
     """Count in how many documents each word occurs."""
-    rows = np.repeat(np.arange(len(tokens)), tokens.lengths)
-    pairs = np.unique(rows * np.int64(n_words) + tokens.ids)
-    return np.bincount(pairs % n_words, minlength=n_words)
+    counts = np.zeros(n_words, np.int64)
+    _count_documents(tokens.ids, tokens.starts, np.full(n_words, -1, np.int64), counts)
+    return counts
 
 
 def _most_frequent(
@@ -142,3 +143,13 @@ def _normalizer() -> normalizers.Normalizer:
 
 def _word_splitter() -> pre_tokenizers.PreTokenizer:
     return pre_tokenizers.Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
+
+
+@numba.njit(cache=True)
+def _count_documents(ids, starts, last_document, counts):  # type: ignore[no-untyped-def]
+    for document in range(len(starts) - 1):
+        for position in range(starts[document], starts[document + 1]):
+            word = ids[position]
+            if last_document[word] != document:
+                last_document[word] = document
+                counts[word] += 1

@@ -47,16 +47,16 @@ def read_vectors(path: str | Path, words: Sequence[str], rng: np.random.Generato
 
 
 def corpus_vectors(
-    features: sp.csr_array, targets: sp.csr_array, size: int, rng: np.random.Generator
+    features: sp.csr_array, by_label: sp.csr_array, size: int, rng: np.random.Generator
 ) -> NDArray[np.float32]:
-    """Make word vectors from TF-IDF documents (n x words) and their labels (n x labels).
+    """Make word vectors from TF-IDF documents (n x words) and the labels' features (labels x words).
 
     Words that occur in the same documents and with the same labels get similar vectors: a truncated
     singular value decomposition of the words' side of [documents ; labels].
     """
     from sklearn.utils.extmath import randomized_svd
 
-    words = sp.csr_array(sp.hstack([features.T, _word_label_weights(features, targets)], format="csr"))
+    words = sp.csr_array(sp.hstack([features.T, by_label.T], format="csr"))
     n_words = words.shape[0]
     rank = min(size, min(words.shape) - 1)
     vectors = np.zeros((n_words, size), np.float32)
@@ -65,13 +65,6 @@ def corpus_vectors(
         left, values, _ = randomized_svd(words, rank, n_iter=3, random_state=seed)
         vectors[:, :rank] = left * np.sqrt(values)
     return _spread(vectors, rng)
-
-
-def _word_label_weights(features: sp.csr_array, targets: sp.csr_array) -> sp.csr_array:
-    from haxmlnet.text.tfidf import unit_rows
-
-    by_label = unit_rows(sp.csr_array(targets.T.astype(np.float32)) @ features)  # (labels x words)
-    return sp.csr_array(by_label.T)
 
 
 def _spread(vectors: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:

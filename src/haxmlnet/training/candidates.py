@@ -20,6 +20,11 @@ class Candidates:
     ids: NDArray[np.int64]  # (B, C), -1 where a document has fewer
     targets: NDArray[np.float32]  # (B, C)
 
+    def padded_ids(self) -> NDArray[np.int64]:
+        """Give ids that can all be looked up: absent ones repeat the document's first, so no other node is touched."""
+        first = np.maximum(self.ids[:, :1], 0)
+        return np.where(self.ids == ABSENT, first, self.ids)
+
 
 @dataclass(frozen=True)
 class CandidateSource:

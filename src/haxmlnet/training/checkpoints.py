@@ -13,12 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from haxmlnet.errors import HaxmlnetError, ModelError
 from haxmlnet.store import read_arrays, write_arrays, write_text
+from haxmlnet.version import __version__
 
 IDENTITY = "training.json"
+# States are at least so many times their own writing time apart: large ones take long, and training must go on.
+MAX_SHARE = 20
 # What a killed process leaves half written: our temporary names, and those of safetensors.
 LEFTOVERS = (f"{IDENTITY}.tmp", "*.safetensors.tmp", ".tmp??????")
 
@@ -34,6 +38,7 @@ class Checkpoints:
     seconds: float
     """Least time between two states of an unfinished part."""
     _written: float = field(default_factory=time.monotonic)
+    _cost: float = 0.0
 
     @classmethod
     def start(cls, directory: str | Path, identity: Mapping[str, str], seconds: float, resume: bool) -> Checkpoints:
@@ -66,12 +71,14 @@ class Checkpoints:
 
     def due(self) -> bool:
         """Say whether it is time for the next state."""
-        return time.monotonic() - self._written >= self.seconds
+        return time.monotonic() - self._written >= max(self.seconds, MAX_SHARE * self._cost)
 
     def save_state(self, part: str, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Keep the state of an unfinished part in the place of the one before."""
+        started = time.monotonic()
         self._write(self._state_file(part).name, arrays)
         self._written = time.monotonic()
+        self._cost = self._written - started if self.seconds > 0 else 0.0
 
     def state(self, part: str) -> dict[str, NDArray[Any]] | None:
         """Give the latest state of an unfinished part, or None."""
@@ -108,6 +115,7 @@ def training_identity(
     """Give checksums of all that decides the outcome of a training: a resumed one must have the same."""
     indifferent = ("device", "n_jobs", "checkpoint_seconds")
     chosen = {name: value for name, value in settings.items() if name not in indifferent}
+    chosen |= {"haxmlnet version": __version__, "torch version": torch.__version__}
     documents = hashlib.sha256()
     for text in texts:
         documents.update(text.encode("utf-8", "surrogatepass") + b"\0")

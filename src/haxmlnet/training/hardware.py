@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import numba
 import torch
+from threadpoolctl import threadpool_limits
 
 from haxmlnet.errors import SettingError
 
@@ -30,11 +31,16 @@ def device_for_loading(name: str) -> torch.device:
         return chosen_device("auto")
 
 
+def usable_cores() -> int:
+    """Count the cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @contextmanager
 def processor_threads(n_jobs: int | None) -> Iterator[None]:
     """Use so many processor threads inside the block; none: all cores."""
     before_torch, before_numba = torch.get_num_threads(), numba.get_num_threads()
-    n_threads = n_jobs or os.cpu_count() or 1
+    n_threads = n_jobs or usable_cores()
     torch.set_num_threads(n_threads)
     numba.set_num_threads(
         min(
@@ -47,3 +53,13 @@ def processor_threads(n_jobs: int | None) -> Iterator[None]:
     finally:
         torch.set_num_threads(before_torch)
         numba.set_num_threads(before_numba)
+
+
+@contextmanager
+def training_threads(n_jobs: int | None) -> Iterator[None]:
+    """Bound the threads of numpy's and scipy's own libraries as well: a model must not depend on the cores around.
+
+    Finding those libraries takes milliseconds, too long for the prediction of one document.
+    """
+    with threadpool_limits(n_jobs or usable_cores()), processor_threads(n_jobs):
+        yield

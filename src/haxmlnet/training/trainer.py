@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from haxmlnet.data.tokens import TokenArray, similar_length_batches
-from haxmlnet.errors import TrainingInterrupted
+from haxmlnet.errors import HaxmlnetError, TrainingInterrupted
 from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import ABSENT
@@ -132,15 +133,18 @@ class LevelTrainer:
         device = self._device
         candidates = None
         if self.data.candidates is not None:
-            candidates = torch.from_numpy(np.maximum(batch.ids, 0)).to(device)
+            candidates = torch.from_numpy(batch.padded_ids()).to(device)
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             logits = self.network(torch.from_numpy(tokens).to(device), torch.from_numpy(lengths).to(device), candidates)
         present = torch.from_numpy(batch.ids != ABSENT).to(device)
         loss = mean_document_loss(logits.float(), torch.from_numpy(batch.targets).to(device), present)
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise HaxmlnetError(f"{self.name}: the loss is {value} at batch {self.step}. Lower the learning rate.")
         loss.backward()  # type: ignore[no-untyped-call]
         scale = step_scale(self.step, self.n_steps, self.plan.warmup, self.plan.final_learning_rate)
         self.optimizer.step(scale, self.plan.gradient_clip)
-        return float(loss.detach())
+        return value
 
     def _end_epoch(self, epoch: int, loss: float) -> None:
         current = self._average_weights() if self.step > self.plan.averaging_start * self.n_steps else None
@@ -195,9 +199,11 @@ class LevelTrainer:
         parts: dict[str, dict[str, Tensor]] = {"network": {}, "best": {}, "average": {}, "optimizer": {}}
         for name, value in state.items():
             part, _, key = name.partition("/")
-            parts[part][key] = torch.from_numpy(value).to(self._device)
+            parts[part][key] = torch.from_numpy(value)
         self.network.load_state_dict(parts["network"])
-        self.best, self.average = parts["best"], parts["average"]
+        self.best, self.average = (
+            {name: value.to(self._device) for name, value in parts[part].items()} for part in ("best", "average")
+        )
         self.optimizer.load_tensors(parts["optimizer"])
 
 

@@ -35,16 +35,16 @@ def choose_level_sizes(n_labels: int, group_size: int, max_first_level: int, max
     """Choose how many nodes the inner levels have, coarsest first; none where a flat tree is enough.
 
     There are as few groups as `group_size` allows. While the coarsest level has more than `max_first_level`
-    nodes, one is put above it, no coarser than needed, with at most `max_fan_out` children per node.
+    nodes, one with `max_fan_out` children per node is put above it: every level is a network to train, so a
+    level must decide a lot.
     """
     _check_limits(group_size, max_first_level, max_fan_out)
     if n_labels <= min(group_size, max_first_level):
         return []
     # At least two groups: a level of one node decides nothing.
     sizes = [max(2, _power_at_least(-(-n_labels // group_size)))]
-    enough = 1 << _log2(max_first_level)
     while sizes[0] > max_first_level:
-        sizes.insert(0, max(sizes[0] // max_fan_out, enough))
+        sizes.insert(0, max(sizes[0] // max_fan_out, 2))
     return sizes
 
 
