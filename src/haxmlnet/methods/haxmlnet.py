@@ -17,9 +17,8 @@ from haxmlnet.methods.base import Method, checked_k, checked_texts
 from haxmlnet.methods.preparation import prepare
 from haxmlnet.methods.tree_model import (
     TreeModel,
-    load_network_arrays,
     network_arrays,
-    new_network,
+    saved_network,
     train_tree,
 )
 from haxmlnet.progress import Progress
@@ -126,11 +125,7 @@ class HAXMLNet(Settings, Method):
             model = TreeModel(tree, score=self.training_["validation_nDCG@5"][number])
             for level in range(tree.n_levels):
                 file = directory / f"tree_{number}.level_{level}.safetensors"
-                arrays = read_arrays(file)
-                words = torch.from_numpy(arrays["encoder.words.weight"])
-                network = new_network(words, tree, level, settings, number)
-                load_network_arrays(network, arrays, str(file))
-                model.networks.append(network.eval())
+                model.networks.append(saved_network(read_arrays(file), tree, level, settings, str(file)))
             self.trees_.append(model)
 
     def describe(self) -> dict[str, Any]:

@@ -95,28 +95,45 @@ def train_tree(
 def new_network(
     word_vectors: torch.Tensor, tree: LabelTree, level: int, settings: Mapping[str, Any], number: int
 ) -> LabelAttentionNetwork:
-    """Make the untrained network of a level, on its device."""
-    device = chosen_device(settings["device"])
-    trained_words = settings["train_word_vectors"]
+    """Make the untrained network of a level, on its device; its random start follows from the seed."""
     with torch.random.fork_rng([]):
         torch.manual_seed(int(np.random.default_rng([settings["random_state"], number, level]).integers(2**62)))
-        encoder = BiLSTMEncoder(
-            word_vectors.clone(),
-            settings["hidden_size"],
-            settings["word_dropout"],
-            settings["state_dropout"],
-            settings["attend_words"],
-            sparse_words=trained_words and device.type != "mps",  # MPS has no sparse gradients
-        )
-        network = LabelAttentionNetwork(
-            encoder,
-            tree.level_sizes[level],
-            settings["mlp_sizes"],
-            settings["own_outputs"],
-            sparse_nodes=level > 0 and device.type != "mps",
-        )
-    encoder.words.weight.requires_grad_(trained_words)
-    return network.to(device)
+        network = _network_of_shape(word_vectors.clone(), tree, level, settings)
+    network.encoder.words.weight.requires_grad_(settings["train_word_vectors"])
+    return network.to(chosen_device(settings["device"]))
+
+
+def saved_network(
+    arrays: Mapping[str, NDArray[Any]], tree: LabelTree, level: int, settings: Mapping[str, Any], source: str
+) -> LabelAttentionNetwork:
+    """Make the network of a level from its saved weights, ready to predict."""
+    words = arrays.get("encoder.words.weight", np.zeros((0, 0), np.float32))
+    with torch.device("meta"):  # no memory and no random numbers for weights that are replaced at once
+        network = _network_of_shape(torch.empty(words.shape), tree, level, settings)
+    _check_arrays(network, arrays, source)
+    network.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()}, assign=True)
+    return network.to(chosen_device(settings["device"])).eval()
+
+
+def _network_of_shape(
+    word_vectors: torch.Tensor, tree: LabelTree, level: int, settings: Mapping[str, Any]
+) -> LabelAttentionNetwork:
+    sparse = chosen_device(settings["device"]).type != "mps"  # MPS has no sparse gradients
+    encoder = BiLSTMEncoder(
+        word_vectors,
+        settings["hidden_size"],
+        settings["word_dropout"],
+        settings["state_dropout"],
+        settings["attend_words"],
+        sparse_words=sparse and settings["train_word_vectors"],
+    )
+    return LabelAttentionNetwork(
+        encoder,
+        tree.level_sizes[level],
+        settings["mlp_sizes"],
+        settings["own_outputs"],
+        sparse_nodes=sparse and level > 0,
+    )
 
 
 def node_vectors(prepared: Prepared, tree: LabelTree, level: int) -> NDArray[np.float32]:
@@ -140,12 +157,16 @@ def network_arrays(network: LabelAttentionNetwork) -> dict[str, NDArray[Any]]:
 
 def load_network_arrays(network: LabelAttentionNetwork, arrays: Mapping[str, NDArray[Any]], source: str) -> None:
     """Put named arrays into a network, after comparing names and shapes."""
+    _check_arrays(network, arrays, source)
+    network.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
+
+
+def _check_arrays(network: LabelAttentionNetwork, arrays: Mapping[str, NDArray[Any]], source: str) -> None:
     expected = {name: tuple(value.shape) for name, value in network.state_dict().items()}
-    for name in expected.keys() | arrays.keys():
+    for name in sorted(expected.keys() | arrays.keys()):
         if name not in arrays or name not in expected or arrays[name].shape != expected[name]:
             came = arrays[name].shape if name in arrays else None
             raise ModelError(f"{source}: expected {name} of shape {expected.get(name)}, got {came}.")
-    network.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in arrays.items()})
 
 
 class _Walk:
