@@ -113,6 +113,10 @@ class Method(BaseEstimator, ABC):
         model._read_parts(directory)
         return model
 
+    def _checked_query(self, texts: Any, k: int) -> tuple[list[str], int]:
+        self._check_fitted()
+        return checked_texts(texts), checked_k(k, len(self.label_index_))
+
     def _check_fitted(self) -> None:
         if not hasattr(self, "label_index_"):
             raise NotFittedError(f"This {type(self).__name__} is not trained yet. Call 'fit' or 'load' first.")

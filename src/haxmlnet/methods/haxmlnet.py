@@ -13,7 +13,7 @@ import torch
 
 from haxmlnet.data.labels import LabelIndex, index_labels, truth_matrix
 from haxmlnet.errors import DataError
-from haxmlnet.methods.base import Method, checked_k, checked_texts
+from haxmlnet.methods.base import Method, checked_texts
 from haxmlnet.methods.preparation import prepare
 from haxmlnet.methods.tree_model import (
     TreeModel,
@@ -97,9 +97,7 @@ class HAXMLNet(Settings, Method):
 
     def predict(self, texts: Sequence[str], k: int = 5) -> Ranking:
         """Rank the best k labels of each text; scores are the products of probabilities along the path."""
-        self._check_fitted()
-        texts = checked_texts(texts)
-        k = checked_k(k, len(self.label_index_))
+        texts, k = self._checked_query(texts, k)
         settings = self.training_["settings"]
         tokens = self.tokenizer_.encode(texts).truncated(settings["max_length"])
         width = k if len(self.trees_) == 1 else min(KEPT_PER_TREE * k, len(self.label_index_))

@@ -17,7 +17,7 @@ from sklearn.svm import LinearSVC
 
 from haxmlnet.data.labels import index_labels
 from haxmlnet.errors import ModelError, SettingError
-from haxmlnet.methods.base import Method, checked_k, checked_texts
+from haxmlnet.methods.base import Method, checked_texts
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking, rank
 from haxmlnet.settings import checked_settings
@@ -90,9 +90,7 @@ class OneVsRestSVM(Method):
 
     def predict(self, texts: Sequence[str], k: int = 5) -> Ranking:
         """Rank the best k labels of each text; a score is the sigmoid of the distance from the hyperplane."""
-        self._check_fitted()
-        texts = checked_texts(texts)
-        k = checked_k(k, len(self.label_index_))
+        texts, k = self._checked_query(texts, k)
         counts = word_counts(self.tokenizer_.encode(texts), self.tokenizer_.n_words)
         features = tfidf(counts, self.idf_)
         ids, scores = np.empty((len(texts), k), np.int32), np.empty((len(texts), k), np.float32)
