@@ -29,6 +29,22 @@ def test_word_counts_equal_a_brute_force(lists):
     assert counts.nnz == np.count_nonzero(expected)
 
 
+@settings(max_examples=60, deadline=None)
+@given(documents, st.integers(0, N_WORDS), st.integers(0, N_WORDS), st.integers(0, 20), st.randoms())
+def test_words_beyond_the_vocabulary_do_not_count(lists, n_words, limit, max_length, random):
+    rows = random.sample(range(len(lists)), len(lists) // 2)
+    tokens = token_array(lists).limited(limit).truncated(max_length).take(np.array(rows, np.int64))
+    expected = [
+        [lists[row][:max_length].count(word) if 1 < word < limit else 0 for word in range(n_words)] for row in rows
+    ]
+    counts = word_counts(tokens, n_words)
+    assert counts.shape == (len(rows), n_words)
+    assert counts.toarray().tolist() == expected
+    counts.check_format(full_check=True)
+    for start, end in zip(counts.indptr[:-1], counts.indptr[1:], strict=True):
+        assert (np.diff(counts.indices[start:end]) > 0).all()
+
+
 def test_word_counts_leave_the_tokens_alone():
     # It once sorted its arrays in place, so that every document got the words of another.
     tokens = token_array([[9, 2, 9, 1, 3], [], [7, 2, 2, 7], [5, 4, 5]])

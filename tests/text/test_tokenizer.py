@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import copy
+import json
+import pickle
 import unicodedata
 
 import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
+from tokenizers import Tokenizer
 
 from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
 from haxmlnet.errors import DataError, ModelError
@@ -37,7 +41,7 @@ def test_words_have_ids_in_the_order_given():
     assert tokenizer.words == ["[PAD]", "[UNK]", "dog", "cat"]
     assert tokenizer.n_words == 4
     assert tokenizer.encode(["cat dog", "", "dog"]).ids.tolist() == [3, 2, 2]
-    assert tokenizer.encode(["cat dog", "", "dog"]).starts.tolist() == [0, 2, 2, 3]
+    assert tokenizer.encode(["cat dog", "", "dog"]).lengths.tolist() == [2, 0, 1]
 
 
 def test_unknown_words_are_id_1():
@@ -106,13 +110,14 @@ def test_encode_agrees_with_encode_with_offsets():
         assert tokenizer.encode_with_offsets(text)[0].tolist() == tokenizer.encode([text]).ids.tolist()
 
 
-def test_more_texts_than_a_chunk_and_progress():
-    tokenizer = WordTokenizer.from_words([f"w{i}" for i in range(4500)])
+def test_more_texts_than_a_block_and_progress():
+    tokenizer = WordTokenizer.from_words([f"w{i}" for i in range(45_000)])
     done: list[int] = []
-    tokens = tokenizer.encode([f"w{i}" for i in range(4500)], done.append)
-    assert (tokens.ids == np.arange(4500) + 2).all()
+    tokens = tokenizer.encode([f"w{i}" for i in range(45_000)], done.append)
+    assert (tokens.ids == np.arange(45_000) + 2).all()
+    assert (tokens.lengths == 1).all()
     assert len(done) > 1
-    assert sum(done) == 4500
+    assert sum(done) == 45_000
 
 
 def test_the_vocabulary_is_ordered_by_documents_then_by_word():
@@ -159,6 +164,26 @@ def test_document_frequencies_count_a_word_once_a_document():
     assert document_frequencies(tokens, 5).tolist() == [0, 1, 1, 3, 0]
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.text(st.characters(codec="utf-8"), max_size=20), max_size=5), st.data())
+def test_encoding_equals_that_of_the_rust_library(rust_words, texts, data):
+    every_word = sorted({word for text in texts for word in rust_words(text)})
+    known = data.draw(st.lists(st.sampled_from(every_word), unique=True)) if every_word else []
+    tokenizer = WordTokenizer.from_words(known)
+    rust = Tokenizer.from_str(tokenizer.to_json())
+    expected = [encoding.ids for encoding in rust.encode_batch(texts, add_special_tokens=False)]
+    tokens = tokenizer.encode(texts)
+    assert [tokens.ids[s:e].tolist() for s, e in zip(tokens.starts, tokens.ends, strict=True)] == expected
+
+
+def test_a_copied_tokenizer_encodes_the_same():
+    tokenizer = WordTokenizer.from_words(["dog"])
+    tokenizer.encode(["dog"])
+    for other in (pickle.loads(pickle.dumps(tokenizer)), copy.deepcopy(tokenizer)):
+        assert other.encode(["a dog"]).ids.tolist() == [UNKNOWN_ID, 2]
+        assert other == tokenizer
+
+
 def test_json_round_trip():
     tokenizer, _ = build_vocabulary(["The café 我爱 [x] 'quoted\" \\"], 10, 1)
     again = WordTokenizer.from_json(tokenizer.to_json())
@@ -173,7 +198,28 @@ def test_json_round_trip():
     assert again.to_json() == tokenizer.to_json()
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[1, 2]", "not json"])
+def tokenizer_json(**changes: object) -> str:
+    return json.dumps(json.loads(WordTokenizer.from_words(["dog"]).to_json()) | changes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "[1, 2]",
+        "not json",
+        "[" * 100_000,
+        tokenizer_json(normalizer=None),
+        tokenizer_json(pre_tokenizer={"type": "Whitespace"}),
+        tokenizer_json(model={"type": "WordLevel"}),
+        tokenizer_json(model={"vocab": {"[PAD]": 0, "[UNK]": 1, "dog": 3}}),
+        tokenizer_json(model={"vocab": {"[PAD]": 0, "[UNK]": 1, "dog": "2"}}),
+        tokenizer_json(model={"vocab": {"[UNK]": 0, "[PAD]": 1, "dog": 2}}),
+        tokenizer_json(model={"vocab": {"[PAD]": 0, "[UNK]": 1, "\ud800": 2}}),
+    ],
+    ids=range(12),
+)
 def test_damaged_json_is_one_line(text):
     with pytest.raises(ModelError, match=r"^tokenizer\.json: not a tokenizer of this library \([^\n]*\)\.$"):
         WordTokenizer.from_json(text)

@@ -1,9 +1,9 @@
-"""`TokenArray`: the word ids of many documents in two flat arrays, and the batches made of them."""
+"""`TokenArray`: the word ids of many documents in one flat array, and the batches made of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numba
 import numpy as np
@@ -11,50 +11,68 @@ from numpy.typing import NDArray
 
 PAD_ID = 0
 UNKNOWN_ID = 1
+NO_LIMIT = 2**31 - 1
 
 
 @dataclass(frozen=True)
 class TokenArray:
-    """Word ids of documents, one after the other; document i is `ids[starts[i]:starts[i + 1]]`."""
+    """Word ids of documents; document i is `ids[starts[i]:ends[i]]`, where ids from `n_words` on are unknown words.
+
+    `ids` may be memory-mapped: choosing documents, their first words or the size of the vocabulary copies none of it.
+    """
 
     ids: NDArray[np.int32]
-    starts: NDArray[np.int64]  # (n + 1,)
+    starts: NDArray[np.int64]  # (n,)
+    ends: NDArray[np.int64]  # (n,)
+    n_words: int = NO_LIMIT
 
     @classmethod
-    def from_lists(cls, documents: list[NDArray[np.int32]]) -> TokenArray:
+    def from_lists(cls, documents: Sequence[NDArray[np.int32]], n_words: int = NO_LIMIT) -> TokenArray:
         """Lay documents one after the other."""
-        starts = np.zeros(len(documents) + 1, np.int64)
-        np.cumsum([len(document) for document in documents], out=starts[1:])
+        lengths = np.array([len(document) for document in documents], np.int64)
         ids = np.concatenate(documents) if documents else np.zeros(0)
-        return cls(ids.astype(np.int32, copy=False), starts)
+        return cls.from_lengths(ids.astype(np.int32, copy=False), lengths, n_words)
+
+    @classmethod
+    def from_lengths(cls, ids: NDArray[np.int32], lengths: NDArray[np.int64], n_words: int = NO_LIMIT) -> TokenArray:
+        """Cut the ids of documents that lie one after the other."""
+        bounds = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=bounds[1:])
+        return cls(ids, bounds[:-1], bounds[1:], n_words)
 
     def __len__(self) -> int:
-        return len(self.starts) - 1
+        return len(self.starts)
 
     @property
     def lengths(self) -> NDArray[np.int64]:
         """Words of each document."""
-        return np.diff(self.starts)
+        return self.ends - self.starts
+
+    def limited(self, n_words: int) -> TokenArray:
+        """Read the ids from `n_words` on as unknown words."""
+        return replace(self, n_words=n_words)
 
     def truncated(self, max_length: int) -> TokenArray:
-        """Keep the first words of each document; an empty document becomes one unknown word."""
-        lengths = np.minimum(self.lengths, max_length)
-        starts = np.zeros(len(self) + 1, np.int64)
-        np.cumsum(np.maximum(lengths, 1), out=starts[1:])
-        ids = np.full(starts[-1], UNKNOWN_ID, np.int32)
-        _copy_documents(self.ids, self.starts, lengths, ids, starts)
-        return TokenArray(ids, starts)
+        """Keep the first words of each document."""
+        return replace(self, ends=np.minimum(self.ends, self.starts + max_length))
 
     def take(self, rows: NDArray[np.int64]) -> TokenArray:
         """Keep some documents, in the order given."""
-        return TokenArray.from_lists([self.ids[self.starts[row] : self.starts[row + 1]] for row in rows])
+        return replace(self, starts=self.starts[rows], ends=self.ends[rows])
+
+    def packed(self) -> TokenArray:
+        """Copy the documents one after the other, with `UNKNOWN_ID` in the place of ids from `n_words` on."""
+        ids = np.empty(int(self.lengths.sum()), np.int32)
+        _copy_documents(np.asarray(self.ids), self.starts, self.ends, self.n_words, ids)
+        return TokenArray.from_lengths(ids, self.lengths, self.n_words)
 
     def padded(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Give a batch as (B, T) ids padded on the right, and its (B,) lengths."""
-        lengths = self.starts[rows + 1] - self.starts[rows]
-        width = max(int(lengths.max(initial=1)), 1)
-        batch = np.full((len(rows), width), PAD_ID, np.int64)
-        _fill_padded(self.ids, self.starts[rows], lengths, batch)
+        """Give a batch as (B, T) ids padded on the right, and its (B,) lengths; no words become one unknown word."""
+        starts, ends = self.starts[rows], self.ends[rows]
+        lengths = np.maximum(ends - starts, 1)
+        batch = np.full((len(rows), int(lengths.max(initial=1))), PAD_ID, np.int64)
+        batch[:, 0] = UNKNOWN_ID
+        _fill_padded(np.asarray(self.ids), starts, ends, self.n_words, batch)
         return batch, lengths
 
 
@@ -87,14 +105,17 @@ def length_sorted_batches(
 
 
 @numba.njit(cache=True)
-def _copy_documents(source, source_starts, lengths, target, target_starts):  # type: ignore[no-untyped-def]
-    for row in range(len(lengths)):
-        for i in range(lengths[row]):
-            target[target_starts[row] + i] = source[source_starts[row] + i]
+def _copy_documents(ids, starts, ends, n_words, copy):  # type: ignore[no-untyped-def]
+    filled = 0
+    for row in range(len(starts)):
+        for position in range(starts[row], ends[row]):
+            copy[filled] = ids[position] if ids[position] < n_words else UNKNOWN_ID
+            filled += 1
 
 
 @numba.njit(cache=True)
-def _fill_padded(ids, starts, lengths, batch):  # type: ignore[no-untyped-def]
-    for row in range(len(lengths)):
-        for i in range(lengths[row]):
-            batch[row, i] = ids[starts[row] + i]
+def _fill_padded(ids, starts, ends, n_words, batch):  # type: ignore[no-untyped-def]
+    for row in range(len(starts)):
+        for i in range(ends[row] - starts[row]):
+            word = ids[starts[row] + i]
+            batch[row, i] = word if word < n_words else UNKNOWN_ID

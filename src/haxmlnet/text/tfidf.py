@@ -2,42 +2,105 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
+from numba import njit
 from numpy.typing import NDArray
 
 from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
 
+_LARGEST_INT32 = 2**31 - 1
+
 
 def word_counts(tokens: TokenArray, n_words: int) -> sp.csr_array:
     """Count the words of each document, (documents x words); padding and unknown words do not count."""
-    # The copies matter: summing duplicates sorts and shortens a matrix's own arrays in place.
-    counts = sp.csr_array(
-        (np.ones(len(tokens.ids), np.float32), tokens.ids.copy(), tokens.starts.copy()),
-        shape=(len(tokens), n_words),
-    )
-    counts.data[counts.indices <= UNKNOWN_ID] = 0
-    counts.sum_duplicates()
-    counts.eliminate_zeros()
-    return counts
+    ids, limit = np.asarray(tokens.ids), min(n_words, tokens.n_words)
+    bounds = np.zeros(len(tokens) + 1, np.int64)
+    _count_different(ids, tokens.starts, tokens.ends, limit, np.full(n_words, -1, np.int64), bounds)
+    if bounds[-1] <= _LARGEST_INT32:
+        bounds = bounds.astype(np.int32)  # with two types of integers, scipy would copy both arrays
+    words, counts = np.empty(bounds[-1], np.int32), np.empty(bounds[-1], np.float32)
+    _fill_counts(ids, tokens.starts, tokens.ends, limit, np.zeros(n_words, np.int32), bounds, words, counts)
+    matrix = sp.csr_array((counts, words, bounds), shape=(len(tokens), n_words))
+    matrix.has_sorted_indices = matrix.has_canonical_format = True
+    return matrix
 
 
 def inverse_document_frequency(counts: sp.csr_array) -> NDArray[np.float32]:
     """Weigh words by ln((1 + n) / (1 + documents with the word)) + 1."""
-    frequencies = np.bincount(counts.indices, minlength=counts.shape[1])
+    frequencies = np.zeros(counts.shape[1], np.int64)
+    _count_columns(counts.indices, frequencies)
     return (np.log((1 + counts.shape[0]) / (1 + frequencies)) + 1).astype(np.float32)
 
 
 def tfidf(counts: sp.csr_array, idf: NDArray[np.float32]) -> sp.csr_array:
     """Turn counts into (1 + ln count) x idf, each document of length one."""
-    values = (1 + np.log(counts.data)) * idf[counts.indices]
-    weighted = sp.csr_array((values.astype(np.float32), counts.indices, counts.indptr), shape=counts.shape)
-    return unit_rows(weighted)
+    values = np.empty(len(counts.data), np.float32)
+    _weigh(counts.data, counts.indices, idf, values)
+    _scale_rows(values, counts.indptr)
+    return sp.csr_array((values, counts.indices, counts.indptr), shape=counts.shape)
 
 
 def unit_rows(matrix: sp.csr_array) -> sp.csr_array:
     """Scale every row that is not empty to length one."""
-    lengths = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1))).ravel()
-    scale = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-    values = matrix.data * np.repeat(scale, np.diff(matrix.indptr))
-    return sp.csr_array((values.astype(np.float32), matrix.indices, matrix.indptr), shape=matrix.shape)
+    values = matrix.data.astype(np.float32)
+    _scale_rows(values, matrix.indptr)
+    return sp.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+@njit(cache=True, nogil=True)
+def _count_different(ids: Any, starts: Any, ends: Any, limit: Any, last_document: Any, bounds: Any) -> None:
+    """Count the different words of each document; `last_document` begins as -1."""
+    for document in range(len(starts)):
+        n_different = 0
+        for position in range(starts[document], ends[document]):
+            word = ids[position]
+            if UNKNOWN_ID < word < limit and last_document[word] != document:
+                last_document[word] = document
+                n_different += 1
+        bounds[document + 1] = bounds[document] + n_different
+
+
+@njit(cache=True, nogil=True)
+def _fill_counts(
+    ids: Any, starts: Any, ends: Any, limit: Any, occurrences: Any, bounds: Any, words: Any, counts: Any
+) -> None:
+    """Write the words of each document, in order, and how often they occur; `occurrences` are zero before and after."""
+    for document in range(len(starts)):
+        filled = bounds[document]
+        for position in range(starts[document], ends[document]):
+            word = ids[position]
+            if UNKNOWN_ID < word < limit:
+                if occurrences[word] == 0:
+                    words[filled] = word
+                    filled += 1
+                occurrences[word] += 1
+        words[bounds[document] : filled].sort()
+        for entry in range(bounds[document], filled):
+            counts[entry] = occurrences[words[entry]]
+            occurrences[words[entry]] = 0
+
+
+@njit(cache=True, nogil=True)
+def _count_columns(columns: Any, frequencies: Any) -> None:
+    for column in columns:
+        frequencies[column] += 1
+
+
+@njit(cache=True, nogil=True)
+def _weigh(counts: Any, words: Any, idf: Any, values: Any) -> None:
+    for entry in range(len(counts)):
+        values[entry] = (1 + np.log(counts[entry])) * idf[words[entry]]
+
+
+@njit(cache=True, nogil=True)
+def _scale_rows(values: Any, bounds: Any) -> None:
+    for row in range(len(bounds) - 1):
+        square = 0.0
+        for entry in range(bounds[row], bounds[row + 1]):
+            square += values[entry] ** 2
+        scale = 1 / np.sqrt(square) if square > 0 else 0.0
+        for entry in range(bounds[row], bounds[row + 1]):
+            values[entry] *= scale

@@ -1,76 +1,108 @@
-"""`WordTokenizer`: text to word ids with character offsets, by the Rust `tokenizers` library."""
+"""`WordTokenizer`: text to word ids, quickly, or with character offsets by the Rust `tokenizers` library."""
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer
 
-from haxmlnet.data.tokens import PAD_ID, UNKNOWN_ID, TokenArray
+from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
 from haxmlnet.errors import DataError, ModelError
+from haxmlnet.text.collector import WordCollector, blocks_of, document_frequencies, map_ahead, n_cores
+from haxmlnet.text.rust import SPECIAL_WORDS, rust_tokenizer
+from haxmlnet.text.words import Words, WordTable, split_texts
 
-# Scripts written without spaces give one word a character; every other run of letters and digits is a word.
-_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}"
-WORD_PATTERN = rf"[{_UNSPACED}]|[[\p{{L}}\p{{M}}\p{{N}}]&&[^{_UNSPACED}]]+"
-SPECIAL_WORDS = ["[PAD]", "[UNK]"]
-CHUNK = 2_000
+__all__ = ["SPECIAL_WORDS", "WordCollector", "WordTokenizer", "build_vocabulary", "document_frequencies"]
 
 
 @dataclass(frozen=True)
 class WordTokenizer:
     """Lower-cased words of a text as ids; unknown words are id 1, and id 0 is padding."""
 
-    rust: Tokenizer
+    words: list[str]
+    """All words in the order of their ids, the two special ones first."""
 
     @classmethod
     def from_words(cls, words: Sequence[str]) -> WordTokenizer:
-        """Make a tokenizer whose words have the ids 2, 3, ... in the order given."""
-        vocabulary = {word: i for i, word in enumerate([*SPECIAL_WORDS, *words])}
-        return cls(_rust_tokenizer(vocabulary))
+        """Make a tokenizer whose words, all different, have the ids 2, 3, ... in the order given."""
+        return cls([*SPECIAL_WORDS, *words])
 
     @classmethod
     def from_json(cls, text: str) -> WordTokenizer:
         """Read what `to_json` wrote."""
         try:
-            rust = Tokenizer.from_str(text)
-        except Exception as error:  # the Rust library raises bare Exception
+            return cls(_words_of(json.loads(text)))
+        except (ValueError, RecursionError) as error:
             raise ModelError(f"tokenizer.json: not a tokenizer of this library ({error}).") from None
-        return cls(rust)
 
     def to_json(self) -> str:
         """Give the tokenizer in the Hugging Face `tokenizer.json` format."""
-        return str(self.rust.to_str())
-
-    @property
-    def words(self) -> list[str]:
-        """All words in the order of their ids, the two special ones first."""
-        vocabulary = self.rust.get_vocab()
-        return sorted(vocabulary, key=vocabulary.__getitem__)
+        return str(self._rust.to_str())
 
     @property
     def n_words(self) -> int:
         """Number of word ids, the two special ones included."""
-        return int(self.rust.get_vocab_size())
+        return len(self.words)
 
     def encode(self, texts: Sequence[str], advance: Callable[[int], None] = lambda n: None) -> TokenArray:
         """Turn texts into word ids, calling `advance` with the number of texts done now and then."""
-        documents: list[NDArray[np.int32]] = []
-        for start in range(0, len(texts), CHUNK):
-            chunk = list(texts[start : start + CHUNK])
-            encodings = self.rust.encode_batch_fast(chunk, add_special_tokens=False)
-            documents += [np.array(encoding.ids, np.int32) for encoding in encodings]
-            advance(len(chunk))
-        return TokenArray.from_lists(documents)
+        blocks = list(blocks_of(texts))
+        encoded: list[TokenArray] = []
+        for tokens in map_ahead(self._encode_block, blocks, max(min(len(blocks), n_cores()), 1)):
+            encoded.append(tokens)
+            advance(len(tokens))
+        return encoded[0] if len(encoded) == 1 else concatenated(encoded)
 
     def encode_with_offsets(self, text: str) -> tuple[NDArray[np.int32], list[tuple[int, int]]]:
         """Turn one text into word ids and the (start, end) of each word in the text as it came."""
-        encoding = self.rust.encode(text, add_special_tokens=False)
+        encoding = self._rust.encode(text, add_special_tokens=False)
         return np.array(encoding.ids, np.int32), _with_combined_characters(text, encoding.offsets)
+
+    def _encode_block(self, texts: list[str]) -> TokenArray:
+        words, lengths = split_texts(texts)
+        return TokenArray.from_lengths(self._table.find(words, UNKNOWN_ID), lengths)
+
+    @cached_property
+    def _table(self) -> WordTable:
+        table = WordTable(Words.from_list(self.words))
+        assert table.n_words == self.n_words, "a word is there twice"
+        return table
+
+    @cached_property
+    def _rust(self) -> Tokenizer:
+        return rust_tokenizer({word: i for i, word in enumerate(self.words)})
+
+
+def _words_of(parsed: object) -> list[str]:
+    """Check what tokenizer.json holds, and give its words in the order of their ids."""
+    if not isinstance(parsed, dict) or not isinstance(parsed.get("model"), dict):
+        raise ValueError("it has no model")
+    ours = json.loads(rust_tokenizer({}).to_str())
+    for part in ("normalizer", "pre_tokenizer", "added_tokens"):
+        if parsed.get(part) != ours[part]:
+            raise ValueError(f"its {part} differs")
+    ids = parsed["model"].get("vocab")
+    if not isinstance(ids, dict) or not all(type(number) is int for number in ids.values()):
+        raise ValueError("its model has no vocabulary")
+    words = sorted(ids, key=ids.__getitem__)
+    if [ids[word] for word in words] != list(range(len(words))) or words[: len(SPECIAL_WORDS)] != SPECIAL_WORDS:
+        raise ValueError("its words do not have the ids 0, 1, ..., the special words first")
+    "".join(words).encode()  # raises ValueError for halves of surrogate pairs
+    return words
+
+
+def concatenated(parts: Sequence[TokenArray]) -> TokenArray:
+    """Put the documents of several arrays that lie one after the other into one."""
+    if not parts:
+        return TokenArray.from_lists([])
+    ids = np.concatenate([part.ids for part in parts])
+    return TokenArray.from_lengths(ids, np.concatenate([part.lengths for part in parts]))
 
 
 def _with_combined_characters(text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -91,65 +123,19 @@ def build_vocabulary(
     advance: Callable[[int], None] = lambda n: None,
 ) -> tuple[WordTokenizer, TokenArray]:
     """Choose the words by the number of documents they are in, and encode the texts with them."""
-    every_word = Tokenizer(models.WordLevel(unk_token=SPECIAL_WORDS[UNKNOWN_ID]))
-    every_word.normalizer, every_word.pre_tokenizer = _normalizer(), _word_splitter()
-    trainer = trainers.WordLevelTrainer(vocab_size=2**31, min_frequency=0, special_tokens=[], show_progress=False)
-    every_word.train_from_iterator(texts, trainer, length=len(texts))
-    # A trainer that knew the special words would find them in the texts, where "[PAD]" is the word "pad".
-    all_words = WordTokenizer.from_words(list(every_word.get_vocab()))
-    tokens = all_words.encode(texts, advance)
-    words = np.array(all_words.words, dtype=object)
-    frequencies = document_frequencies(tokens, len(words))
-    kept = _most_frequent(words, frequencies, size, min_document_frequency)
+    collector = WordCollector()
+    encoded: list[TokenArray] = []
+    for block in collector.encode_blocks(blocks_of(texts)):
+        encoded.append(block)
+        advance(len(block))
+    kept = collector.most_frequent(size, min_document_frequency)
     if len(kept) == 0:
         raise DataError(
             f"no word occurs in {min_document_frequency} or more of the {len(texts)} training documents. "
             "Give texts with words, or lower min_document_frequency."
         )
-    new_ids = np.full(len(words), UNKNOWN_ID, np.int32)
-    new_ids[PAD_ID] = PAD_ID
+    new_ids = np.full(collector.n_words, UNKNOWN_ID, np.int32)
     new_ids[kept] = np.arange(len(kept)) + len(SPECIAL_WORDS)
-    return WordTokenizer.from_words(words[kept].tolist()), TokenArray(new_ids[tokens.ids], tokens.starts)
-
-
-def document_frequencies(tokens: TokenArray, n_words: int) -> NDArray[np.int64]:
-    """Count in how many documents each word occurs."""
-    counts = np.zeros(n_words, np.int64)
-    _count_documents(tokens.ids, tokens.starts, np.full(n_words, -1, np.int64), counts)
-    return counts
-
-
-def _most_frequent(
-    words: NDArray[np.object_], frequencies: NDArray[np.int64], size: int, min_document_frequency: int
-) -> NDArray[np.int64]:
-    frequencies = frequencies.copy()
-    frequencies[: len(SPECIAL_WORDS)] = 0
-    candidates = np.flatnonzero(frequencies >= min_document_frequency)
-    # Sorting by the word as well makes the vocabulary independent of the order in which Rust counted.
-    by_word = candidates[np.argsort(words[candidates], kind="stable")]
-    order = np.argsort(-frequencies[by_word], kind="stable")
-    return by_word[order][:size]
-
-
-def _rust_tokenizer(vocabulary: dict[str, int]) -> Tokenizer:
-    rust = Tokenizer(models.WordLevel(vocab=vocabulary, unk_token=SPECIAL_WORDS[UNKNOWN_ID]))
-    rust.normalizer, rust.pre_tokenizer = _normalizer(), _word_splitter()
-    return rust
-
-
-def _normalizer() -> normalizers.Normalizer:
-    return normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
-
-
-def _word_splitter() -> pre_tokenizers.PreTokenizer:
-    return pre_tokenizers.Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
-
-
-@numba.njit(cache=True)
-def _count_documents(ids, starts, last_document, counts):  # type: ignore[no-untyped-def]
-    for document in range(len(starts) - 1):
-        for position in range(starts[document], starts[document + 1]):
-            word = ids[position]
-            if last_document[word] != document:
-                last_document[word] = document
-                counts[word] += 1
+    tokens = concatenated(encoded)
+    np.take(new_ids, tokens.ids, out=tokens.ids, mode="clip")  # other modes copy first
+    return WordTokenizer.from_words(collector.spell(kept)), tokens

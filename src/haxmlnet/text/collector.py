@@ -1,0 +1,140 @@
+"""`WordCollector`: texts to word ids, block by block, while all words are collected and counted."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from haxmlnet.data.tokens import TokenArray
+from haxmlnet.text import table_kernels
+from haxmlnet.text.words import Words, WordTable, split_texts
+
+# Large enough that a word of a block is looked up once for its many uses, small enough to stay in a cache.
+BLOCK_CHARACTERS = 1_000_000
+BLOCK_TEXTS = 10_000
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class WordCollector:
+    """Texts to word ids, block by block, collecting every word met.
+
+    Words get the ids 0, 1, ... in the order of their first occurrence, whatever the number of threads.
+    """
+
+    def __init__(self) -> None:
+        self._table = WordTable()
+        self._frequencies = np.zeros(0, np.int64)
+
+    def encode_blocks(self, blocks: Iterable[list[str]], n_threads: int | None = None) -> Iterator[TokenArray]:
+        """Give the ids of each block of texts, in order; threads split a few blocks ahead."""
+        for block in map_ahead(_collect, blocks, n_threads or n_cores()):
+            ids = self._table.add(block.words)
+            self._add_frequencies(ids, block.frequencies)
+            yield TokenArray.from_lengths(ids[block.ids], block.lengths)
+
+    @property
+    def n_words(self) -> int:
+        """Number of different words met."""
+        return self._table.n_words
+
+    @property
+    def words(self) -> list[str]:
+        """The words in the order of their ids."""
+        return self.spell(np.arange(self.n_words))
+
+    @property
+    def document_frequencies(self) -> NDArray[np.int64]:
+        """The number of documents each word is in, by id."""
+        return self._frequencies[: self.n_words].copy()
+
+    def spell(self, ids: NDArray[np.int64]) -> list[str]:
+        """Give some words by their ids."""
+        return self._table.spell(ids)
+
+    def most_frequent(self, size: int, min_document_frequency: int) -> NDArray[np.int64]:
+        """Choose the ids of the words in most documents, those in most first, equals in the order of the words."""
+        frequencies = self._frequencies[: self.n_words]
+        candidates = np.flatnonzero(frequencies >= min_document_frequency)
+        if len(candidates) > size:
+            least = -np.partition(-frequencies[candidates], size - 1)[size - 1]
+            candidates = candidates[frequencies[candidates] >= least]
+        words = self.spell(candidates)
+        by_word = candidates[sorted(range(len(words)), key=words.__getitem__)]
+        order = np.argsort(-frequencies[by_word], kind="stable")
+        return by_word[order][:size]
+
+    def _add_frequencies(self, ids: NDArray[np.int32], frequencies: NDArray[np.int64]) -> None:
+        if self.n_words > len(self._frequencies):
+            more = np.zeros(max(self.n_words, 2 * len(self._frequencies)), np.int64)
+            more[: len(self._frequencies)] = self._frequencies
+            self._frequencies = more
+        self._frequencies[ids] += frequencies
+
+
+class _Block(NamedTuple):
+    words: Words  # the different ones, in the order of their first occurrence
+    ids: NDArray[np.int32]
+    lengths: NDArray[np.int64]
+    frequencies: NDArray[np.int64]
+
+
+def _collect(texts: list[str]) -> _Block:
+    words, lengths = split_texts(texts)
+    table = WordTable()
+    ids = table.add(words)
+    frequencies = document_frequencies(TokenArray.from_lengths(ids, lengths), table.n_words)
+    return _Block(table.words, ids, lengths, frequencies)
+
+
+def document_frequencies(tokens: TokenArray, n_words: int) -> NDArray[np.int64]:
+    """Count in how many documents each word occurs."""
+    counts = np.zeros(n_words, np.int64)
+    last_document = np.full(n_words, -1, np.int64)
+    table_kernels.count_documents(np.asarray(tokens.ids), tokens.starts, tokens.ends, last_document, counts)
+    return counts
+
+
+def blocks_of(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Cut texts into lists of a size that suits `encode_blocks`."""
+    block: list[str] = []
+    n_characters = 0
+    for text in texts:
+        block.append(text)
+        n_characters += len(text)
+        if n_characters >= BLOCK_CHARACTERS or len(block) == BLOCK_TEXTS:
+            yield block
+            block, n_characters = [], 0
+    if block:
+        yield block
+
+
+def map_ahead(function: Callable[[Item], Result], items: Iterable[Item], n_threads: int) -> Iterator[Result]:
+    """Give the results of the items in order, while threads work on the few that follow."""
+    if n_threads == 1:
+        yield from map(function, items)
+        return
+    ahead: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(n_threads) as pool:
+        try:
+            for item in items:
+                ahead.append(pool.submit(function, item))
+                if len(ahead) > n_threads + 1:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for future in ahead:
+                future.cancel()
+
+
+def n_cores() -> int:
+    """Count the processor cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
