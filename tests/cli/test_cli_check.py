@@ -77,6 +77,26 @@ def test_json_has_the_same_in_one_object(cli: Cli, in_folder: Path) -> None:
     assert report["both"]["unknown_labels"] == {"count": 0, "examples": []}
 
 
+def test_sparse_files_are_counted_by_features(cli: Cli, in_folder: Path) -> None:
+    Path("train.txt").write_text("4 9 3\n0,1 2:0.5 3:1\n1 2:x\n \n0 2:0.5 3:1\n")
+    Path("test.txt").write_text("1 9 3\n2 2:0.5 3:1\n")
+    outcome = cli("check", ".", "--test", ".")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "train.txt: 3 documents, 2 labels, 9 features" in outcome.out
+    assert "features per document" in outcome.out
+    assert "words per document" not in outcome.out
+    assert "  train.txt:3: the value of a feature must be a finite number, got '2:x'." in outcome.out
+    for words in ("documents without features: 1.", "rows of features that were there before: 1."):
+        assert f"train.txt: {words}" in outcome.out
+    assert "train and test: test rows that are in training, too: 1." in outcome.out
+    assert "train and test: labels of test that training lacks: 1." in outcome.out
+    (report,) = cli("check", "train.txt", "--json").objects
+    assert report["data"]["features_per_document"] == {"mean": 1.33, "median": 2, "min": 0, "max": 2}
+    assert report["data"]["bad_lines"]["count"] == 1
+    Path("a.csv").write_text("text,labels\nt,x\n")
+    cli("check", "train.txt", "--test", "a.csv").assert_refused("a.csv: has texts, but train.txt has rows. Give both")
+
+
 def test_what_cannot_be_read_at_all_is_one_line(cli: Cli, in_folder: Path) -> None:
     cli("check", "absent.csv").assert_refused("absent.csv: no such file")
     Path("a.csv").write_text("body,labels\nt,x\n")

@@ -25,7 +25,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.parametrize("form", OUTPUT_FORMATS)
 def test_there_and_back_again(cli: Cli, source: str, form: str) -> None:
-    there = "out_texts.txt" if form == "parallel" else "out"
+    there = {"parallel": "out_texts.txt", "pecos": "X.out.txt"}.get(form, "out")
     outcome = cli("convert", source, there, "--to", form)
     assert (outcome.code, outcome.out) == (0, "")
     assert outcome.err == f"20 documents written to {there} as {form}\n"
@@ -69,6 +69,40 @@ def test_bad_documents_are_skipped_if_asked(cli: Cli, source: str) -> None:
     outcome = cli("convert", source, "out.csv", "--on-error", "skip")
     assert outcome.code == 0
     assert "skipped 1 bad documents" in outcome.err
+
+
+SPARSE = "3 9 4\n0,1 2:0.5 3:1\n3 8:0.125\n \n"
+
+
+@pytest.mark.parametrize("there", ["trn_X_Xf.txt", "X.trn.npz", "out.txt.gz", "trn_X_Xf.txt.zst"])
+def test_sparse_files_there_and_back_again(cli: Cli, source: str, there: str) -> None:
+    Path("train.txt").write_text(SPARSE)
+    outcome = cli("convert", "train.txt", there)
+    assert (outcome.code, outcome.out) == (0, "")
+    assert outcome.err.startswith(f"3 documents written to {there} as ")
+    assert cli("convert", there, "back.txt", "--to", "xc-sparse", "--quiet").err == ""
+    assert Path("back.txt").read_text() == SPARSE
+
+
+def test_features_counted_from_one(cli: Cli, source: str) -> None:
+    Path("a.svm").write_text("3 1:2 4:5\n")
+    assert cli("convert", "a.svm", "zero.txt", "--first-index", "1").code == 0
+    assert Path("zero.txt").read_text() == "1 4 4\n3 0:2 3:5\n"
+
+
+def test_texts_and_features_do_not_turn_into_each_other(cli: Cli, source: str) -> None:
+    Path("train.txt").write_text(SPARSE)
+    cli("convert", "train.txt", "a", "--to", "csv").assert_refused("train.txt: has features, not texts", "csv cannot")
+    cli("convert", source, "a", "--to", "xc-sparse").assert_refused("in.jsonl: has texts, not features", "xc-sparse")
+    cli("convert", "train.txt", "a.csv").assert_refused("a.csv: the name does not tell the format", "xc-sparse")
+
+
+def test_a_data_set_may_be_a_directory(cli: Cli, source: str) -> None:
+    assert cli("convert", source, "saved", "--to", "huggingface").code == 0
+    assert cli("convert", "saved", "trn.json.gz").code == 0
+    assert cli("convert", ".", "back.jsonl").code == 0
+    assert Path("back.jsonl").read_bytes() == Path(source).read_bytes()
+    cli("convert", source, "saved", "--to", "huggingface").assert_refused("saved: is there already")
 
 
 def test_wrong_names(cli: Cli, source: str) -> None:

@@ -1,3 +1,4 @@
+import pyarrow as pa
 import pytest
 
 from haxmlnet.data import Corpus, ReadOptions, SkipReport
@@ -34,3 +35,16 @@ def test_a_corpus_without_any_label_is_refused_for_training_only(tmp_path):
     with pytest.raises(DataError, match=r"train.jsonl: none of 3 documents has a label in 'labels'\. Use --label"):
         Corpus.read(path)
     assert len(Corpus.read(path, with_labels=False)) == 3
+
+
+def test_a_table_is_read_like_a_file():
+    table = pa.table({"body": ["one", "two"], "tags": [["a", "b"], []], "id": ["x", "y"]})
+    corpus = Corpus.from_table(table, ReadOptions(text_field="body", label_field="tags"))
+    assert (corpus.ids, corpus.texts, corpus.labels) == (["x", "y"], ["one", "two"], [("a", "b"), ()])
+
+
+def test_a_table_without_labels_is_refused_where_labels_are_wanted():
+    table = pa.table({"text": ["one"], "labels": pa.array([[]], pa.list_(pa.string()))})
+    with pytest.raises(DataError, match="none of 1 documents has a label"):
+        Corpus.from_table(table)
+    assert Corpus.from_table(table, with_labels=False).texts == ["one"]

@@ -5,7 +5,9 @@ import random
 import zlib
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from benchmarks.samples import Sample, read_sample, valid_samples
 
 from haxmlnet.data import ReadOptions, iterate_documents
 from haxmlnet.errors import DataError
@@ -232,6 +234,70 @@ def test_message_for_paths_that_are_no_files(tmp_path, monkeypatch):
     assert message_of("folder").startswith("folder: no known train file in this directory, such as train.jsonl")
     assert message_of("folder/absent.csv").startswith("folder/absent.csv: no such file")
     assert message_of("a\0b").endswith("cannot be opened: embedded null byte.")
+
+
+SAMPLES = valid_samples()
+NEWLINE = b"\n"
+TEXT_FILES = [
+    (name, file)
+    for name, sample in SAMPLES.items()
+    for file in sample.files
+    if not file.endswith((".npz", ".parquet", ".arrow"))
+]
+PROSE = [
+    pair for pair in TEXT_FILES if not pair[1].startswith(("state", "dataset_info", "trn_X", "train.txt", "a.svm"))
+]
+
+
+def damaged_message(folder, name, file, change):
+    """Read a sample of a format with one of its files changed."""
+    files = SAMPLES[name].files
+    with pytest.raises(DataError) as caught:
+        read_sample(folder, Sample(name, {**files, file: change(files[file])}))
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+@pytest.mark.parametrize(("name", "file"), PROSE)
+def test_every_line_must_be_utf_8(tmp_path, name, file):
+    before = SAMPLES[name].files[file].rstrip(b"\n")
+    place = before.rindex(b"\n") + 2  # after the first character of the last line that has one
+    message = damaged_message(tmp_path, name, file, lambda content: content[:place] + b"\xe9" + content[place:])
+    assert message.startswith(f"{tmp_path / file}:{before.count(NEWLINE) + 1}: not UTF-8 at byte 2 of the line, got b'")
+
+
+@pytest.mark.parametrize(("name", "file"), TEXT_FILES)
+@pytest.mark.parametrize("packing", ["gzip", "zstd"])
+@pytest.mark.parametrize("n_cut", [5, 1_000])
+def test_every_file_may_be_cut_within_its_packing(tmp_path, name, file, packing, n_cut):
+    noise = random.Random(0).randbytes(9_000).hex().encode()
+    pack = gzip.compress if packing == "gzip" else lambda content: pa.Codec("zstd").compress(content, asbytes=True)
+    message = damaged_message(tmp_path, name, file, lambda content: pack(content + noise)[:-n_cut])
+    # A block of zstd is whole or nothing.
+    n_lines = SAMPLES[name].files[file].count(NEWLINE) if packing == "gzip" else 0
+    assert message.startswith(f"{tmp_path / file}:{n_lines}: the {packing} data ends too early after this line. Copy")
+
+
+@pytest.mark.parametrize(("name", "file"), TEXT_FILES)
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda content: b"", "the file is empty"),
+        (lambda content: content.decode().encode("utf-16"), "the file is UTF-16 text"),
+        (lambda content: b"a\0b" + content, "the file is binary (it has NUL bytes)"),
+        (lambda content: b"PK\x03\x04" + content, "the file is a zip archive"),
+    ],
+)  # fmt: skip
+def test_every_file_must_be_text(tmp_path, name, file, change, reason):
+    assert damaged_message(tmp_path, name, file, change).startswith(f"{tmp_path / file}: {reason}")
+
+
+@pytest.mark.parametrize(("name", "file"), TEXT_FILES)
+def test_a_byte_order_mark_and_other_line_ends_change_nothing(tmp_path, name, file):
+    files = SAMPLES[name].files
+    changed = b"\xef\xbb\xbf" + files[file].replace(b"\n", b"\r\n")
+    assert read_sample(tmp_path, Sample(name, {**files, file: changed})) == (4, 0)
 
 
 def message_of(path, **options):

@@ -1,8 +1,16 @@
+import numpy as np
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haxmlnet.data import Document
-from haxmlnet.data.survey import label_histogram, shared_texts, survey_documents, unknown_labels
+from haxmlnet.data import Document, FeatureCorpus
+from haxmlnet.data.survey import (
+    label_histogram,
+    shared_contents,
+    survey_documents,
+    survey_features,
+    unknown_labels,
+)
 
 TRAIN = [
     Document("1", "one two three", ("a", "b")),
@@ -26,7 +34,7 @@ def test_counts_and_findings():
 
 
 def test_only_the_first_examples_are_kept():
-    finding = survey_documents([Document("1", "t", ())] * 20).duplicate_texts
+    finding = survey_documents([Document("1", "t", ())] * 20).duplicates
     assert (finding.count, len(finding.examples)) == (19, 5)
 
 
@@ -35,8 +43,29 @@ def test_two_sets_are_compared():
     test = survey_documents(
         [Document("t1", "other", ("a", "z")), Document("t2", "", ("y",)), Document("t3", "new", ())]
     )
-    assert vars(shared_texts(train, test)) == {"count": 1, "examples": ["t1 = 3"]}
+    assert vars(shared_contents(train, test)) == {"count": 1, "examples": ["t1 = 3"]}
     assert vars(unknown_labels(train, test)) == {"count": 2, "examples": ["z", "y"]}
+
+
+def rows(features, targets):
+    matrices = [sp.csr_array(np.array(part, np.float32)) for part in (features, targets)]
+    return FeatureCorpus([str(i + 1) for i in range(len(features))], *matrices)
+
+
+def test_rows_of_features_are_counted_like_texts():
+    train = survey_features(
+        rows([[1, 2, 0], [0, 0, 0], [1, 2, 0], [2, 1, 0]], [[1, 1, 0], [1, 0, 0], [0, 0, 0], [1, 0, 0]])
+    )
+    summary = train.summary()
+    assert (summary["n_documents"], summary["n_labels"], summary["n_features"]) == (4, 2, 3)
+    assert summary["features_per_document"] == {"mean": 1.5, "median": 2, "min": 0, "max": 2}
+    assert summary["labels_per_document"] == {"mean": 1.0, "median": 1, "min": 0, "max": 2}
+    assert summary["empty_rows"] == {"count": 1, "examples": ["2"]}
+    assert summary["duplicate_rows"] == {"count": 1, "examples": ["3 = 1"]}
+    assert summary["documents_without_labels"] == {"count": 1, "examples": ["3"]}
+    test = survey_features(rows([[2, 1, 0], [0, 0, 9]], [[0, 0, 1], [1, 0, 0]]))
+    assert vars(shared_contents(train, test)) == {"count": 1, "examples": ["1 = 4"]}
+    assert vars(unknown_labels(train, test)) == {"count": 1, "examples": ["2"]}
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdef"), unique=True), max_size=60))

@@ -22,7 +22,7 @@ def token_array(lists: Documents) -> TokenArray:
 
 
 def as_lists(tokens: TokenArray) -> Documents:
-    return [tokens.ids[a:b].tolist() for a, b in zip(tokens.starts[:-1], tokens.starts[1:], strict=True)]
+    return [tokens.ids[a:b].tolist() for a, b in zip(tokens.starts, tokens.ends, strict=True)]
 
 
 @settings(max_examples=60, deadline=None)
@@ -37,29 +37,55 @@ def test_documents_come_back(lists):
 
 @settings(max_examples=60, deadline=None)
 @given(documents, st.integers(1, 9))
-def test_truncated_keeps_the_first_words_and_leaves_no_document_empty(lists, max_length):
-    expected = [document[:max_length] or [UNKNOWN_ID] for document in lists]
-    assert as_lists(token_array(lists).truncated(max_length)) == expected
+def test_truncated_keeps_the_first_words_and_copies_none(lists, max_length):
+    tokens = token_array(lists)
+    truncated = tokens.truncated(max_length)
+    assert as_lists(truncated) == [document[:max_length] for document in lists]
+    assert truncated.ids is tokens.ids
 
 
 @settings(max_examples=60, deadline=None)
 @given(documents, st.data())
 def test_take_keeps_the_order_given(lists, data):
     rows = data.draw(st.lists(st.integers(0, len(lists) - 1))) if lists else []
-    taken = token_array(lists).take(np.array(rows, np.int64))
+    tokens = token_array(lists)
+    taken = tokens.take(np.array(rows, np.int64))
     assert as_lists(taken) == [lists[row] for row in rows]
+    assert taken.ids is tokens.ids
+
+
+@settings(max_examples=60, deadline=None)
+@given(documents.filter(len), st.integers(1, 9), st.integers(2, 100), st.data())
+def test_packed_copies_the_documents_chosen_within_the_limit(lists, max_length, n_words, data):
+    rows = data.draw(st.lists(st.integers(0, len(lists) - 1)))
+    packed = token_array(lists).truncated(max_length).limited(n_words).take(np.array(rows, np.int64)).packed()
+    expected = [[word if word < n_words else UNKNOWN_ID for word in lists[row][:max_length]] for row in rows]
+    assert as_lists(packed) == expected
+    assert packed.ids.tolist() == [word for document in expected for word in document]
 
 
 @settings(max_examples=60, deadline=None)
 @given(documents.filter(len), st.data())
-def test_padded_fills_up_on_the_right(lists, data):
+def test_padded_fills_up_on_the_right_within_the_limit_and_leaves_no_document_empty(lists, data):
     rows = data.draw(st.lists(st.integers(0, len(lists) - 1)))
-    batch, lengths = token_array(lists).padded(np.array(rows, np.int64))
-    chosen = [lists[row] for row in rows]
+    n_words = data.draw(st.integers(2, 100))
+    batch, lengths = token_array(lists).limited(n_words).padded(np.array(rows, np.int64))
+    limited = [[word if word < n_words else UNKNOWN_ID for word in document] for document in lists]
+    chosen = [limited[row] or [UNKNOWN_ID] for row in rows]
     width = max([1, *map(len, chosen)])
     assert batch.shape == (len(rows), width)
     assert batch.tolist() == [document + [PAD_ID] * (width - len(document)) for document in chosen]
     assert lengths.tolist() == [len(document) for document in chosen]
+
+
+def test_ids_may_be_memory_mapped(tmp_path):
+    np.save(tmp_path / "ids.npy", np.arange(10, dtype=np.int32))
+    ids = np.load(tmp_path / "ids.npy", mmap_mode="r")
+    tokens = TokenArray.from_lengths(ids, np.array([4, 0, 6])).limited(8)
+    batch, lengths = tokens.padded(np.array([2, 1]))
+    assert batch.tolist() == [[4, 5, 6, 7, UNKNOWN_ID, UNKNOWN_ID], [UNKNOWN_ID] + 5 * [PAD_ID]]
+    assert lengths.tolist() == [6, 1]
+    assert tokens.packed().ids.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, UNKNOWN_ID, UNKNOWN_ID]
 
 
 @settings(max_examples=60, deadline=None)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from haxmlnet.cli.flags import add_quiet_flag, add_reading_flags, read_options
+from haxmlnet.errors import DataError
 
 if TYPE_CHECKING:
     from haxmlnet.data.readers import ReadOptions
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Read documents and report their number, labels, lengths, and what deserves a look: lines that cannot be read, empty
-and duplicate texts, documents without labels. With --test also what training and test documents share.
+and duplicate texts, documents without labels. With --test also what training and test documents share. Of sparse
+files, which have no texts, it counts features instead of words.
 """
 BAR_WIDTH = 40
 ADVICE = {
@@ -27,9 +29,12 @@ ADVICE = {
         "Add the text, or leave them out: nothing can be learned from them",
     ),
     "documents_without_labels": ("documents without labels", "Fine in small numbers; else see --label-field"),
+    "empty_rows": ("documents without features", "Leave them out: nothing can be learned from them"),
     "duplicate_texts": ("texts that were there before", "Leave them out, or join their labels"),
+    "duplicate_rows": ("rows of features that were there before", "Leave them out, or join their labels"),
     "duplicate_ids": ("ids that were there before", "Give each document its own, or results cannot be told apart"),
     "shared_texts": ("test texts that are in training, too", "Leave them out of one, or the figures flatter"),
+    "shared_rows": ("test rows that are in training, too", "Leave them out of one, or the figures flatter"),
     "unknown_labels": ("labels of test that training lacks", "These can never be found; add documents that have them"),
 }
 
@@ -53,7 +58,7 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Read, count, print."""
     from haxmlnet.data.readers import find_file
-    from haxmlnet.data.survey import shared_texts, unknown_labels
+    from haxmlnet.data.survey import shared_contents, unknown_labels
 
     options = read_options(arguments)
     surveys, reports, titles = {}, {}, {"both": "train and test"}
@@ -62,9 +67,14 @@ def run(arguments: argparse.Namespace) -> None:
             titles[part] = str(find_file(path, replace(options, split=split)))
             surveys[part], reports[part] = _surveyed(arguments.quiet, titles[part], options)
     if arguments.test:
+        train, test = surveys["data"], surveys["test"]
+        if train.content != test.content:
+            raise DataError(
+                f"{titles['test']}: has {test.content}, but {titles['data']} has {train.content}. Give both."
+            )
         reports["both"] = {
-            "shared_texts": vars(shared_texts(surveys["data"], surveys["test"])),
-            "unknown_labels": vars(unknown_labels(surveys["data"], surveys["test"])),
+            f"shared_{train.content}": vars(shared_contents(train, test)),
+            "unknown_labels": vars(unknown_labels(train, test)),
         }
     if arguments.json:
         print(json.dumps(reports))
@@ -75,12 +85,16 @@ def run(arguments: argparse.Namespace) -> None:
 def _surveyed(quiet: bool, path: str, options: ReadOptions) -> tuple[Survey, dict[str, Any]]:
     from haxmlnet.cli.console import chosen_progress, counted
     from haxmlnet.data import SkipReport, iterate_documents
-    from haxmlnet.data.survey import survey_documents
+    from haxmlnet.data.readers import is_sparse, read_features
+    from haxmlnet.data.survey import survey_documents, survey_features
 
     skipped = SkipReport()
     with chosen_progress(quiet).stage("check", None, "documents") as advance:
-        documents = iterate_documents(path, options, with_labels=True, report=skipped)
-        survey = survey_documents(counted(documents, advance))
+        if is_sparse(path, options):
+            survey = survey_features(read_features(path, options, report=skipped))
+        else:
+            documents = iterate_documents(path, options, with_labels=True, report=skipped)
+            survey = survey_documents(counted(documents, advance))
     bad_lines = {"count": skipped.n_skipped, "examples": skipped.messages}
     return survey, {**survey.summary(), "bad_lines": bad_lines}
 
@@ -91,6 +105,7 @@ def _print_reports(reports: dict[str, dict[str, Any]], titles: dict[str, str]) -
     for part, report in reports.items():
         if "n_documents" in report:
             size = f"{report['n_documents']:,} documents, {report['n_labels']:,} labels"
+            size += f", {report['n_features']:,} features" if "n_features" in report else ""
             print_table(f"{titles[part]}: {size}", ["", "mean", "median", "least", "most"], _rows(report))
             print("  documents    labels")
             print("\n".join(_bars(report["labels_by_documents"])), end="\n\n")
@@ -103,8 +118,11 @@ def _rows(report: dict[str, Any]) -> Iterator[list[str]]:
         "labels_per_document": "labels per document",
         "documents_per_label": "documents per label",
         "words_per_document": "words per document",
+        "features_per_document": "features per document",
     }
     for key, name in names.items():
+        if key not in report:
+            continue
         yield [name, *(_number(report[key][column]) for column in ("mean", "median", "min", "max"))]
 
 

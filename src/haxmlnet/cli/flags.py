@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from haxmlnet.data.readers import FORMATS, ReadOptions
-from haxmlnet.settings import setting_fields, setting_type
+from haxmlnet.errors import SettingError
+from haxmlnet.settings import METHOD_SETTINGS, setting_fields, setting_type
 
 
 def add_reading_flags(
@@ -50,6 +51,13 @@ def add_reading_flags(
             help="what separates labels in a string; default ; in CSV, TSV and Parquet",
         )
     group.add_argument(
+        "--first-index",
+        type=int,
+        choices=(0, 1),
+        default=0,
+        help="number of the first feature in svmlight files [0]",
+    )
+    group.add_argument(
         "--split",
         choices=("train", "test"),
         default=split,
@@ -74,6 +82,7 @@ def read_options(arguments: argparse.Namespace) -> ReadOptions:
         format=arguments.input_format,
         on_error=arguments.on_error,
         split=arguments.split,
+        first_index=arguments.first_index,
     )
 
 
@@ -83,23 +92,41 @@ def add_quiet_flag(parser: argparse.ArgumentParser) -> None:
 
 
 def add_setting_flags(parser: argparse.ArgumentParser) -> None:
-    """Add one flag for every setting; only those given end up in the result of the parser."""
-    group = parser.add_argument_group("settings")
-    for name, field in setting_fields().items():
-        flag = "--" + name.replace("_", "-")
-        kind, _ = setting_type(name)
-        options: dict[str, Any] = {"default": argparse.SUPPRESS, "help": _help_with_default(field)}
-        if kind is bool:
-            options["action"] = argparse.BooleanOptionalAction
-        else:
-            options["type"] = _value_parser(kind)
-            options["metavar"] = {int: "N", float: "X", str: "TEXT", tuple: "N,N"}[kind]
-        group.add_argument(flag, **options)
+    """Add one flag for every setting of any method; only those given end up in the result of the parser."""
+    groups = {"HAXMLNet": parser.add_argument_group("settings")}
+    known: set[str] = set()
+    for method, settings in METHOD_SETTINGS.items():
+        for name, field in setting_fields(settings).items():
+            if name in known:
+                continue
+            known.add(name)
+            if method not in groups:
+                groups[method] = parser.add_argument_group(
+                    f"settings of {method}", "beside those it shares with HAXMLNet"
+                )
+            _add_setting_flag(groups[method], field, setting_type(name, settings)[0])
 
 
-def given_settings(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Collect the settings given as flags."""
-    return {name: getattr(arguments, name) for name in setting_fields() if hasattr(arguments, name)}
+def _add_setting_flag(group: argparse._ArgumentGroup, field: dataclasses.Field[Any], kind: type) -> None:
+    options: dict[str, Any] = {"default": argparse.SUPPRESS, "help": _help_with_default(field), "dest": field.name}
+    if kind is bool:
+        options["action"] = argparse.BooleanOptionalAction
+    else:
+        options["type"] = _value_parser(kind)
+        options["metavar"] = {int: "N", float: "X", str: "TEXT", tuple: "N,N"}[kind]
+    group.add_argument("--" + field.name.replace("_", "-"), **options)
+
+
+def given_settings(arguments: argparse.Namespace, method: str = "HAXMLNet") -> dict[str, Any]:
+    """Collect the settings given as flags; one that the method does not have is an error."""
+    every_name = {name for settings in METHOD_SETTINGS.values() for name in setting_fields(settings)}
+    given = {name: getattr(arguments, name) for name in sorted(every_name) if hasattr(arguments, name)}
+    known = setting_fields(METHOD_SETTINGS[method])
+    for name in given:
+        if name not in known:
+            flag = "--" + name.replace("_", "-")
+            raise SettingError(f"{flag}: {method} has no such setting. It has {', '.join(known)}.")
+    return given
 
 
 def _help_with_default(field: dataclasses.Field[Any]) -> str:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from haxmlnet.data.readers import ReadOptions, SkipReport, find_file, iterate_documents
+from haxmlnet.data.readers import (
+    Document,
+    ReadOptions,
+    SkipReport,
+    documents_of_table,
+    find_file,
+    iterate_documents,
+)
 from haxmlnet.data.readers.documents import DEFAULT_OPTIONS
 from haxmlnet.errors import DataError
 
@@ -41,17 +50,37 @@ class Corpus:
         """
         path = find_file(path, options)
         report = SkipReport() if report is None else report
+        documents = iterate_documents(path, options, with_labels=with_labels, report=report)
+        return cls._collect(documents, str(path), options, with_labels, report)
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Any,
+        options: ReadOptions = DEFAULT_OPTIONS,
+        with_labels: bool = True,
+        report: SkipReport | None = None,
+    ) -> Corpus:
+        """Read a pandas or polars DataFrame, an Arrow table or a `datasets` Dataset, whose columns the options name."""
+        report = SkipReport() if report is None else report
+        documents = documents_of_table(table, options, with_labels=with_labels, report=report)
+        return cls._collect(documents, type(table).__name__, options, with_labels, report)
+
+    @classmethod
+    def _collect(
+        cls, documents: Iterable[Document], source: str, options: ReadOptions, with_labels: bool, report: SkipReport
+    ) -> Corpus:
         n_skipped_before = report.n_skipped
-        corpus = cls([], [], [], str(path))
+        corpus = cls([], [], [], source)
         # A label occurs in many documents: keeping one string for all of them saves most of their memory.
         one_string: dict[str, str] = {}
-        for document in iterate_documents(path, options, with_labels=with_labels, report=report):
+        for document in documents:
             corpus.ids.append(document.id)
             corpus.texts.append(document.text)
             corpus.labels.append(tuple([one_string.setdefault(label, label) for label in document.labels]))
         if with_labels and not one_string:
             raise DataError(
-                f"{path}: none of {len(corpus)} documents has a label in {options.label_field!r}. "
+                f"{source}: none of {len(corpus)} documents has a label in {options.label_field!r}. "
                 "Use --label-field to name the field with the labels."
             )
         corpus.n_skipped = report.n_skipped - n_skipped_before

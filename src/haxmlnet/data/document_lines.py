@@ -8,17 +8,18 @@ from collections.abc import Callable, Iterable
 
 from haxmlnet.data.readers import Document
 from haxmlnet.data.readers.fields import show
-from haxmlnet.data.readers.lines import FASTTEXT_PREFIX
+from haxmlnet.data.readers.lines import FASTTEXT_PREFIX, bare_uri
 from haxmlnet.data.readers.tables import DEFAULT_LABEL_SEPARATOR
 from haxmlnet.errors import DataError
 
 LineMaker = Callable[[Document], tuple[str, ...]]
 """Makes the line of a document in each file of the format, without line ends."""
 TABLE_HEADER = ("id", "text", "labels")
+ANNIF_HEADER = "document_id,text,subject_uris"
 _FASTTEXT_SPACES = " \t\v\f\0"
 _FASTTEXT_LABEL = re.compile(rf"(?:^|[{_FASTTEXT_SPACES}]){FASTTEXT_PREFIX}")
 # A reader takes these for the marks of other kinds of files.
-_MAGIC_STARTS = ("\ufeff", "PK\x03\x04")
+_MAGIC_STARTS = ("\ufeff", "PK\x03\x04", "BZh91AY&SY")
 
 
 def json_line(document: Document) -> tuple[str, ...]:
@@ -59,16 +60,50 @@ def libmultilabel_line(document: Document) -> tuple[str, ...]:
 def annif_tsv_line(document: Document) -> tuple[str, ...]:
     """Write `text TAB <uri> <uri>`."""
     _refuse(document.text, "\t\n\r\0", "text")
-    for label in document.labels:
-        _refuse(label, "<>", "label")
-    labels = _spaced(document.labels)
-    return (_line(document.text + "\t" + " ".join([f"<{label}>" for label in labels.split()])),)
+    return (_line(document.text + "\t" + _uris(document.labels)),)
+
+
+def annif_csv_line(document: Document) -> tuple[str, ...]:
+    """Write a row with the id, the text and `<uri> <uri>`."""
+    cells = (document.id, document.text, _uris(document.labels))
+    for name, cell in zip(TABLE_HEADER, cells, strict=True):
+        _refuse(cell, "\0", name)
+    return (",".join([_quoted(cell, ",") for cell in cells]),)
+
+
+def annif_json_line(document: Document) -> tuple[str, ...]:
+    """Write an object whose subjects have a uri."""
+    # The reader takes one pair of angle brackets off, as they belong to URIs in other forms.
+    uris = [f"<{label}>" if label != bare_uri(label) else label for label in document.labels]
+    record = {"document_id": document.id, "text": document.text, "subjects": [{"uri": uri} for uri in uris]}
+    return (json.dumps(record, ensure_ascii=False),)
+
+
+def text_line(text: str) -> str:
+    """Write a text on a line of its own."""
+    _refuse(text, "\n\r\0", "text")
+    return _line(text)
+
+
+def name_line(name: str) -> str:
+    """Write the name of a label on a line of its own."""
+    _refuse(name, "\n\r\0", "label")
+    if not name.strip():
+        raise DataError(f"a label has no visible character, got {show(name)}")
+    return _line(name)
+
+
+def cannot_hold(path: object, n: int, document: Document, reason: object) -> DataError:
+    """Make the error for a document that a format cannot hold."""
+    return DataError(
+        f"{path}: cannot hold document {n} with the id {show(document.id)}: {reason}. "
+        "Mend it, or choose a format such as jsonl."
+    )
 
 
 def parallel_lines(document: Document) -> tuple[str, ...]:
     """Write the text for one file and the labels, separated by spaces, for the other."""
-    _refuse(document.text, "\n\r\0", "text")
-    return _line(document.text), _line(_spaced(document.labels))
+    return text_line(document.text), _line(_spaced(document.labels))
 
 
 def table_header(delimiter: str) -> str:
@@ -96,6 +131,12 @@ def _label_cell(labels: tuple[str, ...]) -> str:
     if is_plain and not joined.startswith("["):
         return joined
     return json.dumps(labels, ensure_ascii=False)
+
+
+def _uris(labels: Iterable[str]) -> str:
+    for label in labels:
+        _refuse(label, "<>", "label")
+    return " ".join([f"<{label}>" for label in _spaced(labels).split()])
 
 
 def _spaced(labels: Iterable[str]) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
+from haxmlnet.data.features import FeatureCorpus
 from haxmlnet.data.readers import Document
 
 MAX_EXAMPLES = 5
@@ -33,55 +35,70 @@ class Finding:
 
 @dataclass
 class Survey:
-    """Counts of documents, read one by one; of the texts only digests are kept."""
+    """Counts of documents, read one by one; of the contents only digests are kept."""
 
-    words: array[int] = field(default_factory=lambda: array("q"))
+    n_features: int | None = None
+    """Set where documents have features instead of words."""
+    sizes: array[int] = field(default_factory=lambda: array("q"))
+    """The number of words, or features, of each document."""
     labels: array[int] = field(default_factory=lambda: array("q"))
     label_counts: Counter[str] = field(default_factory=Counter)
-    text_ids: dict[bytes, str] = field(default_factory=dict)
+    content_ids: dict[bytes, str] = field(default_factory=dict)
     ids: set[str] = field(default_factory=set)
-    empty_texts: Finding = field(default_factory=Finding)
+    empty: Finding = field(default_factory=Finding)
     no_labels: Finding = field(default_factory=Finding)
-    duplicate_texts: Finding = field(default_factory=Finding)
+    duplicates: Finding = field(default_factory=Finding)
     duplicate_ids: Finding = field(default_factory=Finding)
 
     @property
     def n_documents(self) -> int:
         """Documents read."""
-        return len(self.words)
+        return len(self.sizes)
+
+    @property
+    def content(self) -> str:
+        """What documents consist of."""
+        return "texts" if self.n_features is None else "rows"
 
     def add(self, document: Document) -> None:
         """Take one more document into account; texts that differ in spaces only are the same."""
         words = document.text.split()
-        self.words.append(len(words))
-        self.labels.append(len(document.labels))
-        self.label_counts.update(document.labels)
-        if not document.labels:
-            self.no_labels.add(document.id)
-        if document.id in self.ids:
-            self.duplicate_ids.add(document.id)
-        self.ids.add(document.id)
-        if not words:
-            self.empty_texts.add(document.id)
+        self.add_content(document.id, len(words), " ".join(words).encode(), document.labels)
+
+    def add_content(self, document_id: str, size: int, content: bytes, labels: tuple[str, ...]) -> None:
+        """Take one more document into account, whatever its content is."""
+        self.sizes.append(size)
+        self.labels.append(len(labels))
+        self.label_counts.update(labels)
+        if not labels:
+            self.no_labels.add(document_id)
+        if document_id in self.ids:
+            self.duplicate_ids.add(document_id)
+        self.ids.add(document_id)
+        if not size:
+            self.empty.add(document_id)
         else:
-            digest = _digest(words)
-            if digest in self.text_ids:
-                self.duplicate_texts.add(f"{document.id} = {self.text_ids[digest]}")
+            digest = blake2b(content, digest_size=16).digest()
+            if digest in self.content_ids:
+                self.duplicates.add(f"{document_id} = {self.content_ids[digest]}")
             else:
-                self.text_ids[digest] = document.id
+                self.content_ids[digest] = document_id
 
     def summary(self) -> dict[str, Any]:
         """Give everything as plain values."""
+        size = {} if self.n_features is None else {"n_features": self.n_features}
+        unit = "words" if self.n_features is None else "features"
         return {
             "n_documents": self.n_documents,
             "n_labels": len(self.label_counts),
+            **size,
             "labels_per_document": spread(self.labels),
             "documents_per_label": spread(self.label_counts.values()),
             "labels_by_documents": label_histogram(self.label_counts),
-            "words_per_document": spread(self.words),
-            "empty_texts": vars(self.empty_texts),
+            f"{unit}_per_document": spread(self.sizes),
+            f"empty_{self.content}": vars(self.empty),
             "documents_without_labels": vars(self.no_labels),
-            "duplicate_texts": vars(self.duplicate_texts),
+            f"duplicate_{self.content}": vars(self.duplicates),
             "duplicate_ids": vars(self.duplicate_ids),
         }
 
@@ -94,12 +111,26 @@ def survey_documents(documents: Iterable[Document]) -> Survey:
     return survey
 
 
-def shared_texts(train: Survey, test: Survey) -> Finding:
-    """Find the texts of the test documents that are in the training documents, too."""
+def survey_features(corpus: FeatureCorpus) -> Survey:
+    """Look at documents that have features instead of texts."""
+    survey = Survey(n_features=corpus.features.shape[1])
+    for document_id, (size, content), labels in zip(corpus.ids, _contents(corpus), corpus.labels, strict=True):
+        survey.add_content(document_id, size, content, labels)
+    return survey
+
+
+def _contents(corpus: FeatureCorpus) -> Iterator[tuple[int, bytes]]:
+    indices, values = corpus.features.indices, corpus.features.data
+    for start, stop in pairwise(corpus.features.indptr.tolist()):
+        yield stop - start, indices[start:stop].tobytes() + values[start:stop].tobytes()
+
+
+def shared_contents(train: Survey, test: Survey) -> Finding:
+    """Find the contents of the test documents that are in the training documents, too."""
     shared = Finding()
-    for digest, test_id in test.text_ids.items():
-        if digest in train.text_ids:
-            shared.add(f"{test_id} = {train.text_ids[digest]}")
+    for digest, test_id in test.content_ids.items():
+        if digest in train.content_ids:
+            shared.add(f"{test_id} = {train.content_ids[digest]}")
     return shared
 
 
@@ -137,7 +168,3 @@ def _bucket_name(start: int, end: int | None) -> str:
     if end is None:
         return f"{start}+"
     return f"{start}" if end == start else f"{start}-{end}"
-
-
-def _digest(words: list[str]) -> bytes:
-    return blake2b(" ".join(words).encode(), digest_size=16).digest()

@@ -2,7 +2,19 @@
 
 from haxmlnet.data.readers.documents import Document, ReadOptions, SkipReport
 from haxmlnet.data.readers.formats import FORMATS
-from haxmlnet.data.readers.reading import iterate_documents
-from haxmlnet.data.readers.recognition import find_file
+from haxmlnet.data.readers.objects import documents_of_table
+from haxmlnet.data.readers.reading import is_sparse, iterate_documents, read_features
+from haxmlnet.data.readers.recognition import find_features, find_file
 
-__all__ = ["FORMATS", "Document", "ReadOptions", "SkipReport", "find_file", "iterate_documents"]
+__all__ = [
+    "FORMATS",
+    "Document",
+    "ReadOptions",
+    "SkipReport",
+    "documents_of_table",
+    "find_features",
+    "find_file",
+    "is_sparse",
+    "iterate_documents",
+    "read_features",
+]

@@ -33,12 +33,16 @@ class ReadOptions:
     on_error: Literal["stop", "skip"] = "stop"
     split: Literal["train", "test"] = "train"
     """Which documents are meant where a directory is given that holds both."""
+    first_index: Literal[0, 1] = 0
+    """The number of the first feature in svmlight files: 1 if they count from 1."""
 
     def __post_init__(self) -> None:
         if self.on_error not in ("stop", "skip"):
             raise SettingError(f"on_error must be 'stop' or 'skip', got {self.on_error!r}.")
         if self.split not in ("train", "test"):
             raise SettingError(f"split must be 'train' or 'test', got {self.split!r}.")
+        if self.first_index not in (0, 1):
+            raise SettingError(f"first_index must be 0 or 1, got {self.first_index!r}.")
         if self.label_separator == "":
             raise SettingError("label_separator must not be empty. Leave it out for lists of labels.")
         if self.text_field in ("", ()):

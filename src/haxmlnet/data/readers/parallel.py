@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import re
-import zipfile
-import zlib
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 from haxmlnet.data.readers.documents import Document, ReadOptions
 from haxmlnet.data.readers.json_lines import decode
+from haxmlnet.data.readers.label_names import pecos_names_beside
+from haxmlnet.data.readers.matrices import load_targets
 from haxmlnet.data.readers.plain_text import read_plain_text
 from haxmlnet.data.readers.source import Source, bare_name, find_beside, open_source
 from haxmlnet.errors import DataError
 
 PECOS_NAME = re.compile(r"X\.(.+)\.txt")
-PECOS_LABEL_NAMES = "output-items.txt"
-# What numpy, scipy and zipfile raise for damaged files; they promise no common type.
-_MATRIX_FAULTS = (
-    OSError, ValueError, LookupError, TypeError, AttributeError, EOFError, SyntaxError, MemoryError, ArithmeticError,
-    RuntimeError, zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
 _TEXTS_NAME = re.compile(r"(.*?)(raw_)?texts\.txt")
 
 
@@ -70,54 +63,21 @@ def read_pecos(source: Source, options: ReadOptions, with_labels: bool) -> Itera
     if match is None:
         raise source.error("cannot tell the file of the labels. Name the files X.NAME.txt and Y.NAME.npz.")
     path = _beside(source, f"Y.{match[1]}.npz")
-    matrix = _load_matrix(path)
-    names = _pecos_label_names(source, matrix.shape[1])
+    matrix = load_targets(path)
+    names = pecos_names_beside(source.path, matrix.shape[1])
     for document in read_plain_text(source, options, False):
         row = source.n_lines - 1
         if row >= matrix.shape[0]:
             break
         if isinstance(document, Document):
-            columns = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
-            document = document._replace(labels=tuple([names[column] for column in columns]))
+            stored = slice(matrix.indptr[row], matrix.indptr[row + 1])
+            columns = dict.fromkeys(matrix.indices[stored][matrix.data[stored] != 0].tolist())
+            labels = [str(column) if names is None else names[column] for column in columns]
+            document = document._replace(labels=tuple(labels))
         yield document
     n_lines = _count_lines(source)
     if n_lines != matrix.shape[0]:
         raise _count_mismatch(source, n_lines, str(path), matrix.shape[0])
-
-
-def _load_matrix(path: Path) -> Any:
-    import scipy.sparse as sp
-
-    try:
-        with open(path, "rb") as stream:
-            matrix = sp.csr_array(sp.load_npz(stream))
-        matrix.check_format(full_check=True)
-        if matrix.dtype.kind not in "biuf":
-            raise ValueError(f"its values are {matrix.dtype}")
-    except _MATRIX_FAULTS as failure:
-        reason = " ".join(str(failure).split())[:80]
-        raise DataError(
-            f"{path}: not a sparse matrix as scipy saves it ({reason}). Make or download it again."
-        ) from failure
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    return matrix
-
-
-def _pecos_label_names(source: Source, n_labels: int) -> list[str]:
-    path = find_beside(source.path, PECOS_LABEL_NAMES)
-    if path is None:
-        return [str(i) for i in range(n_labels)]
-    with open_source(path) as file:
-        names = []
-        for number, line in file.lines():
-            try:
-                names.append(decode(line).rstrip("\r\n"))
-            except DataError as error:
-                raise file.error(error, number) from error
-        if len(names) != n_labels or len(set(names)) != n_labels or not all(name.strip() for name in names):
-            raise file.error(f"expected {n_labels} different names, one a line, got {len(set(names))}. Mend the file.")
-    return names
 
 
 def _beside(source: Source, name: str) -> Path:

@@ -21,12 +21,16 @@ _HEAD_SIZE = 4096
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _PARQUET_MAGIC = b"PAR1"
+_ZIP_MAGIC = b"PK\x03\x04"
+_MATRIX_SUFFIX = ".npz"
+BLOCK_SIZE = 1 << 23
 PACKED_SUFFIXES = (".gz", ".zst")
 _FOREIGN_MAGIC = {
     codecs.BOM_UTF16_LE: ("UTF-16 text", "Convert it to UTF-8: iconv -f UTF-16 -t UTF-8"),
     codecs.BOM_UTF16_BE: ("UTF-16 text", "Convert it to UTF-8: iconv -f UTF-16 -t UTF-8"),
-    b"PK\x03\x04": ("a zip archive", "Unpack it first"),
+    _ZIP_MAGIC: ("a zip archive", "Unpack it first"),
     b"\xfd7zXZ\x00": ("an xz archive", "Unpack it, or compress with gzip"),
+    b"BZh91AY&SY": ("a bzip2 archive", "Unpack it, or compress with gzip"),
 }
 
 
@@ -49,7 +53,8 @@ class Source:
                 self.head = self.head.removeprefix(codecs.BOM_UTF8)
         # Text may begin with these four letters, too, but the first page of a table always has NUL bytes.
         self.is_parquet = self.head.startswith(_PARQUET_MAGIC) and b"\0" in self.head
-        if not self.is_parquet:
+        self.is_matrix = self.head.startswith(_ZIP_MAGIC) and name.endswith(_MATRIX_SUFFIX)
+        if not self.is_parquet and not self.is_matrix:
             self._refuse_what_is_not_text()
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
@@ -59,6 +64,69 @@ class Source:
             for line in chain(first, self._stream):
                 self.n_lines += 1
                 yield self.n_lines, line
+
+    def line_blocks(self, size: int) -> Iterator[tuple[int, list[bytes]]]:
+        """Give lines, some together until they have `size` bytes, and the 1-based number of the first.
+
+        Lines of standard input come at once, one by one, as the next may take its time.
+        """
+        if self.path is None or self.packing:
+            yield from self._gathered_lines(size if self.packing else 0)
+            return
+        block, self._first = self._first, []
+        with self._explain_failures():
+            while block := block or self._stream.readlines(size):
+                first, self.n_lines = self.n_lines + 1, self.n_lines + len(block)
+                yield first, block
+                block = []
+
+    def _gathered_lines(self, size: int) -> Iterator[tuple[int, list[bytes]]]:
+        # Reading many lines at once would lose those before the place where packed data are damaged.
+        block: list[bytes] = []
+        missing = size
+        try:
+            for number, line in self.lines():
+                block.append(line)
+                missing -= len(line)
+                if missing <= 0:
+                    yield number - len(block) + 1, block
+                    block, missing = [], size
+        except DataError:
+            yield self.n_lines - len(block) + 1, block
+            raise
+        if block:
+            yield self.n_lines - len(block) + 1, block
+
+    def blocks(self) -> Iterator[tuple[int, bytes]]:
+        """Give whole lines, many at a time, and the 1-based number of the first; the last line always has an end."""
+        rest, self._first = b"".join(self._first), []
+        at_end = False
+        with self._explain_failures():
+            while not at_end:
+                more, failure = self._read_block()
+                at_end = failure is None and len(more) < BLOCK_SIZE
+                rest += more
+                if at_end and rest and not rest.endswith(b"\n"):
+                    rest += b"\n"
+                cut = rest.rfind(b"\n") + 1
+                if cut:
+                    first, self.n_lines = self.n_lines + 1, self.n_lines + rest.count(b"\n", 0, cut)
+                    yield first, rest[:cut]
+                    rest = rest[cut:]
+                if failure is not None:
+                    raise failure
+
+    def _read_block(self) -> tuple[bytes, Exception | None]:
+        """Read some megabytes; what came before a failure is given with it, so that its line is known."""
+        pieces: list[bytes] = []
+        size = 0
+        try:
+            while size < BLOCK_SIZE and (piece := self._stream.read1(BLOCK_SIZE - size)):
+                pieces.append(piece)
+                size += len(piece)
+        except (EOFError, OSError, zlib.error) as failure:
+            return b"".join(pieces), failure
+        return b"".join(pieces), None
 
     def first_line(self) -> bytes:
         """Look at the first line, however long it is; `lines` still begins with it."""
