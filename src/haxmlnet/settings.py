@@ -115,6 +115,45 @@ class Settings:
     checkpoint_seconds: float = setting(60.0, "Least time between two checkpoints.", minimum=0)
 
 
+def _as_in(of: type[Any], name: str, default: Any = dataclasses.MISSING) -> Any:
+    """Declare a setting that another method has, too, perhaps with another default."""
+    field = next(field for field in dataclasses.fields(of) if field.name == name)
+    return dataclasses.field(
+        default=field.default if default is dataclasses.MISSING else default, metadata=field.metadata
+    )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LinearTreeSettings:
+    """The settings of LinearTree."""
+
+    vocabulary_size: int = _as_in(Settings, "vocabulary_size")
+    min_document_frequency: int = _as_in(Settings, "min_document_frequency")
+    group_size: int = _as_in(Settings, "group_size", 32)
+    n_trees: int = _as_in(Settings, "n_trees")
+    beam: int = _as_in(Settings, "beam", 10)
+    C: float = setting(1.0, "Weight of the errors against large weights in a linear classifier.", minimum=1e-6)
+    prune: float = setting(0.1, "Weights of linear classifiers that are smaller than this are dropped.", minimum=0)
+    fusion: bool = setting(
+        True, "Fit on held-out documents how the scores of the levels, likeness and frequency make a probability."
+    )
+    validation_fraction: float = _as_in(Settings, "validation_fraction")
+    max_validation: int = _as_in(Settings, "max_validation")
+    n_jobs: int | None = _as_in(Settings, "n_jobs")
+    random_state: int = _as_in(Settings, "random_state")
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class OneVsRestSettings:
+    """The settings of OneVsRestSVM."""
+
+    vocabulary_size: int = _as_in(Settings, "vocabulary_size")
+    min_document_frequency: int = _as_in(Settings, "min_document_frequency")
+    C: float = _as_in(LinearTreeSettings, "C")
+    prune: float = _as_in(LinearTreeSettings, "prune", 0.01)
+    random_state: int = _as_in(Settings, "random_state")
+
+
 # The paper's network: states alone are attended to, all labels share one output, the step size is constant.
 _PLAIN_NETWORK = {
     "attend_words": False, "own_outputs": False, "learning_rate": 1e-3, "final_learning_rate": 1.0, "warmup": 0.0,
@@ -147,6 +186,13 @@ PRESETS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+METHOD_SETTINGS: dict[str, type[Any]] = {
+    "HAXMLNet": Settings,
+    "LinearTree": LinearTreeSettings,
+    "OneVsRestSVM": OneVsRestSettings,
+}
+
+
 def preset(name: str) -> dict[str, Any]:
     """Give the settings in which a preset differs from the defaults."""
     if name not in PRESETS:
@@ -154,14 +200,14 @@ def preset(name: str) -> dict[str, Any]:
     return dict(PRESETS[name])
 
 
-def setting_fields() -> dict[str, dataclasses.Field[Any]]:
+def setting_fields(of: type[Any] = Settings) -> dict[str, dataclasses.Field[Any]]:
     """Give the fields by name, in the order of their declaration."""
-    return {field.name: field for field in dataclasses.fields(Settings)}
+    return {field.name: field for field in dataclasses.fields(of)}
 
 
-def setting_type(name: str) -> tuple[type, bool]:
+def setting_type(name: str, of: type[Any] = Settings) -> tuple[type, bool]:
     """Give the plain type of a setting (int, float, bool, str or tuple) and whether it may be None."""
-    hint = get_type_hints(Settings)[name]
+    hint = get_type_hints(of)[name]
     members = get_args(hint)
     optional = type(None) in members
     if optional:
@@ -169,22 +215,22 @@ def setting_type(name: str) -> tuple[type, bool]:
     return get_origin(hint) or hint, optional
 
 
-def settings_of(estimator: Settings) -> dict[str, Any]:
+def settings_of(estimator: Any, of: type[Any] = Settings) -> dict[str, Any]:
     """Read the current values of all settings."""
-    return {name: getattr(estimator, name) for name in setting_fields()}
+    return {name: getattr(estimator, name) for name in setting_fields(of)}
 
 
-def checked_settings(values: Mapping[str, Any]) -> dict[str, Any]:
+def checked_settings(values: Mapping[str, Any], of: type[Any] = Settings) -> dict[str, Any]:
     """Check names, types and ranges; whole numbers are welcome as floats, and lists as tuples."""
-    fields = setting_fields()
+    fields = setting_fields(of)
     unknown = [name for name in values if name not in fields]
     if unknown:
         raise SettingError(f"{unknown[0]}: there is no such setting. See 'haxmlnet fit --help' for all of them.")
-    return {name: _checked(fields[name], value) for name, value in values.items()}
+    return {name: _checked(fields[name], value, of) for name, value in values.items()}
 
 
-def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
-    kind, optional = setting_type(field.name)
+def _checked(field: dataclasses.Field[Any], value: Any, of: type[Any]) -> Any:
+    kind, optional = setting_type(field.name, of)
     if value is None and optional:
         return None
     value = _converted(field.name, kind, value)

@@ -19,8 +19,12 @@ SMALL: dict[str, dict[str, Any]] = {
         "hidden_size": 16, "word_size": 16, "mlp_sizes": (16,), "group_size": 4, "batch_size": 16,
         "epochs": 10, "learning_rate": 0.01, "device": "cpu", "n_jobs": 1,
     },
+    "LinearTree": {"group_size": 4, "validation_fraction": 0.4, "n_jobs": 1},
 }  # fmt: skip
-HASTY: dict[str, dict[str, Any]] = {"HAXMLNet": {**SMALL["HAXMLNet"], "epochs": 1}}
+HASTY: dict[str, dict[str, Any]] = {
+    "HAXMLNet": {**SMALL["HAXMLNet"], "epochs": 1},
+    "LinearTree": {**SMALL["LinearTree"], "fusion": False},
+}
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ from haxmlnet.network.encoder import BiLSTMEncoder
 from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.ranking import ABSENT, Ranking
 from haxmlnet.search import descend
-from haxmlnet.search.descend import children_of, node_probabilities, search_level, search_tree
-from haxmlnet.tree import LabelTree
+from haxmlnet.search.descend import node_probabilities, search_level, search_tree
+from haxmlnet.tree import LabelTree, children_of
 
 TREE = LabelTree((np.array([0, 0, 1, 1], np.int32), np.array([3, 0, 1, 2, 0, 1, 2, 3, 0, 1, 2], np.int32)), n_labels=11)
 
@@ -42,7 +42,7 @@ def exhaustive(tokens: TokenArray) -> np.ndarray:
     for network, nodes in zip(NETWORKS, path, strict=True):
         network.eval()
         for row in range(len(tokens)):
-            words = torch.from_numpy(tokens.ids[tokens.starts[row] : tokens.starts[row + 1]]).long()[None]
+            words = torch.from_numpy(tokens.ids[tokens.starts[row] : tokens.ends[row]]).long()[None]
             scores[row] *= network(words, torch.tensor([words.shape[1]]))[0].sigmoid().numpy()[nodes]
     return scores
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from haxmlnet.data.tokens import TokenArray, length_sorted_batches
 from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.ranking import ABSENT, Ranking, rank
-from haxmlnet.tree import LabelTree
+from haxmlnet.tree import LabelTree, children_of
 
 # Numbers in the largest array of a prediction batch, (B, C, H): 256 MB of float32.
 LARGEST_ARRAY = 2**26
@@ -92,35 +91,9 @@ def node_probabilities(
     return logits.float().sigmoid().cpu().numpy()
 
 
-def children_of(
-    tree: LabelTree, level: int, parents: NDArray[np.int32], scores: NDArray[np.float32]
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Give the children (B, C) of the parents (B, K) of a level, with their parents' scores; -1 is none."""
-    starts, children = tree.children(level)
-    widths = np.append(np.diff(starts), 0)[parents].sum(axis=1)  # the parent -1 reads the 0 at the end
-    nodes = np.full((len(parents), max(int(widths.max(initial=1)), 1)), ABSENT, np.int32)
-    node_scores = np.zeros(nodes.shape, np.float32)
-    _fill_children(starts, children, parents, scores, nodes, node_scores)
-    return nodes, node_scores
-
-
 def _batch_limit(network: LabelAttentionNetwork, tree: LabelTree, level: int, above: Ranking | None) -> int:
     if above is None:
         width = network.n_nodes
     else:
         width = above.ids.shape[1] * int(np.diff(tree.children(level - 1)[0]).max())
     return max(min(MAX_BATCH, LARGEST_ARRAY // (width * network.encoder.state_size)), 1)
-
-
-@numba.njit(cache=True)
-def _fill_children(starts, children, parents, scores, nodes, node_scores):  # type: ignore[no-untyped-def]
-    for row in range(parents.shape[0]):
-        n = 0
-        for column in range(parents.shape[1]):
-            parent = parents[row, column]
-            if parent == ABSENT:
-                continue
-            for position in range(starts[parent], starts[parent + 1]):
-                nodes[row, n] = children[position]
-                node_scores[row, n] = scores[row, column]
-                n += 1

@@ -1,8 +1,18 @@
 """Label features, balanced split, `LabelTree`."""
 
-from haxmlnet.tree.build import build_label_tree, choose_level_sizes
+from haxmlnet.tree.build import build_label_tree, choose_level_sizes, with_coarser_levels
 from haxmlnet.tree.features import label_features
 from haxmlnet.tree.label_tree import LabelTree
 from haxmlnet.tree.split import balanced_partition
+from haxmlnet.tree.walk import ancestors_of, children_of
 
-__all__ = ["LabelTree", "balanced_partition", "build_label_tree", "choose_level_sizes", "label_features"]
+__all__ = [
+    "LabelTree",
+    "ancestors_of",
+    "balanced_partition",
+    "build_label_tree",
+    "children_of",
+    "choose_level_sizes",
+    "label_features",
+    "with_coarser_levels",
+]

@@ -48,6 +48,20 @@ def choose_level_sizes(n_labels: int, group_size: int, max_first_level: int, max
     return sizes
 
 
+def with_coarser_levels(tree: LabelTree, max_first_level: int, max_fan_out: int) -> LabelTree:
+    """Put levels above the first one until it is small; the nodes that were there keep their numbers.
+
+    Nodes are numbered by halving, as `build_label_tree` does, so neighbours in number belong together.
+    """
+    parents = list(tree.parents)
+    size = tree.level_sizes[0]
+    while parents and size > max_first_level:
+        above = max(size // max_fan_out, 2)
+        parents.insert(0, np.arange(size, dtype=np.int32) >> _log2(size // above))
+        size = above
+    return LabelTree(tuple(parents), tree.n_labels)
+
+
 def _check_level_sizes(sizes: list[int], n_labels: int) -> None:
     ascending = all(size < below for size, below in pairwise(sizes))
     if not ascending or not all(_is_power(size) for size in sizes):

@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numba import get_num_threads
 from numpy.typing import NDArray
 
-from haxmlnet.tree import kernels
+from haxmlnet.data.arrays import csr_view
+from haxmlnet.text.collector import map_ahead
+from haxmlnet.tree.feature_kernels import sum_member_rows
 
-BLOCK_ENTRIES = 20_000_000
+BLOCK_ENTRIES = 5_000_000
 
 
 def label_features(
@@ -24,21 +27,34 @@ def label_features(
 
     Y is 0/1, (documents x labels). With `max_features`, a label keeps only so many of its strongest words. A
     label without documents gets an empty row. Beyond the result (labels x words), memory holds about
-    `block_entries` entries at a time.
+    `block_entries` entries for each thread.
     """
+    no_labels = csr_view(np.zeros(0, np.float32), np.zeros(0, np.int32), np.zeros(1, np.int32), X.shape[1])
+    stacked: Any = sp.vstack([no_labels, *label_feature_blocks(X, Y, max_features, block_entries)], format="csr")
+    return stacked
+
+
+def label_feature_blocks(
+    X: sp.csr_array | sp.csr_matrix,
+    Y: sp.csr_array | sp.csr_matrix,
+    max_features: int | None = None,
+    block_entries: int = BLOCK_ENTRIES,
+) -> Iterator[sp.csr_array]:
+    """Give the rows of `label_features` in blocks, for whoever writes them to a file."""
     X = sp.csr_array(X).astype(np.float32, copy=False)
-    members = sp.csr_array(sp.csr_array(Y).T).astype(np.float32, copy=False)  # (labels, documents)
-    blocks = []
-    for start, stop in _label_blocks(members, np.diff(X.indptr), block_entries):
-        block = members[start:stop] @ X
-        block.eliminate_zeros()
-        if max_features is not None:
-            block = _strongest(block, max_features)
-        block.sort_indices()
-        blocks.append(_normalised(block))
-    if not blocks:
-        return sp.csr_array((members.shape[0], X.shape[1]), dtype=np.float32)
-    return sp.vstack(blocks, format="csr")
+    members = sp.csr_array(sp.csr_array(Y).T)  # (labels, documents)
+    width = X.shape[1]
+    n_most = width if max_features is None else min(max_features, width)
+    indptr, member_indptr = X.indptr.astype(np.int64), members.indptr.astype(np.int64)
+
+    def block(labels: tuple[int, int]) -> sp.csr_array:
+        own_members = member_indptr[labels[0] : labels[1] + 1]
+        values, columns, bounds = sum_member_rows(
+            indptr, X.indices, X.data, own_members, members.indices, n_most, width
+        )
+        return csr_view(values, columns, bounds, width)
+
+    return map_ahead(block, _label_blocks(members, np.diff(indptr), block_entries), get_num_threads())
 
 
 def _label_blocks(members: sp.csr_array, document_sizes: NDArray[Any], block_entries: int) -> Iterator[tuple[int, int]]:
@@ -51,16 +67,3 @@ def _label_blocks(members: sp.csr_array, document_sizes: NDArray[Any], block_ent
         stop = min(max(stop, start + 1), n_labels)
         yield start, stop
         start = stop
-
-
-def _strongest(block: sp.csr_array, max_features: int) -> sp.csr_array:
-    kept = kernels.mark_greatest_in_rows(block.indptr.astype(np.int64), block.data, max_features)
-    indptr = np.zeros_like(block.indptr)
-    np.cumsum(np.minimum(np.diff(block.indptr), max_features), out=indptr[1:])
-    return sp.csr_array((block.data[kept], block.indices[kept], indptr), shape=block.shape)
-
-
-def _normalised(block: sp.csr_array) -> sp.csr_array:
-    norms = np.sqrt(np.asarray(block.power(2).sum(axis=1)).ravel())
-    block.data /= np.repeat(norms, np.diff(block.indptr)).astype(np.float32)
-    return block

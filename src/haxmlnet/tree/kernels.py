@@ -78,17 +78,6 @@ def mark_greatest(numbers: Any, n_marked: Any) -> Any:
 
 
 @njit(cache=True, parallel=True)
-def mark_greatest_in_rows(indptr: Any, values: Any, n_marked: Any) -> Any:
-    """Mark the n_marked greatest values of each row, or all where it has no more."""
-    marked = np.ones(len(values), dtype=np.bool_)
-    for row in prange(len(indptr) - 1):
-        start, stop = indptr[row], indptr[row + 1]
-        if stop - start > n_marked:
-            marked[start:stop] = mark_greatest(values[start:stop], n_marked)
-    return marked
-
-
-@njit(cache=True, parallel=True)
 def project_all(indptr: Any, columns: Any, values: Any, members: Any, weights: Any) -> Any:
     """Multiply the rows of all members by the weights; the threads share the rows."""
     products = np.empty(len(members), dtype=np.float32)

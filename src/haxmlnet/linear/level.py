@@ -1,0 +1,142 @@
+"""`LinearLevel`: the linear classifiers of one level of a label tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from haxmlnet.linear.solver import solve_nodes
+from haxmlnet.ranking import ABSENT
+
+# Documents visited by one call of the solver; small enough for threads to share the work evenly.
+CALL_DOCUMENTS = 500_000
+TOLERANCE = 0.1
+MAX_PASSES = 20
+
+
+@dataclass(frozen=True)
+class LinearLevel:
+    """One weight vector and one bias a node; margins above zero speak for the node."""
+
+    weights: sp.csr_array  # (nodes, features)
+    biases: NDArray[np.float32]
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes of the level."""
+        return len(self.biases)
+
+    @cached_property
+    def _by_feature(self) -> sp.csr_array:
+        return sp.csr_array(self.weights.T)
+
+    def all_margins(self, features: sp.csr_array) -> NDArray[np.float32]:
+        """Give w . x + b of every node, (documents, nodes)."""
+        return np.asarray((features @ self._by_feature).toarray() + self.biases, np.float32)
+
+    def margins(self, features: sp.csr_array, nodes: NDArray[np.int32]) -> NDArray[np.float32]:
+        """Give w . x + b of the given nodes (documents, C) of each document; 0 where a node is absent."""
+        return node_products(features, self.weights, nodes) + np.where(nodes == ABSENT, 0, self.biases[nodes])
+
+
+def node_products(features: sp.csr_array, vectors: sp.csr_array, nodes: NDArray[np.int32]) -> NDArray[np.float32]:
+    """Multiply each document with the sparse vectors of its nodes, (documents, C)."""
+    products = np.zeros(nodes.shape, np.float32)
+    scratch = np.zeros(features.shape[1], np.float32)
+    _multiply(
+        features.indptr, features.indices, features.data, vectors.indptr, vectors.indices, vectors.data,
+        nodes, scratch, products,
+    )  # fmt: skip
+    return products
+
+
+def train_level(
+    features: sp.csr_array,
+    targets: sp.csr_array,
+    parents: sp.csr_array | None,
+    parent_of: NDArray[np.int32] | None,
+    *,
+    C: float,
+    prune: float,
+    seed: int,
+    n_threads: int,
+    advance: Callable[[int], None] = lambda n: None,
+) -> LinearLevel:
+    """Train a classifier for each node (column of `targets`) on the documents of its parent; None: on all."""
+    n_nodes = targets.shape[1]
+    if parents is None or parent_of is None:
+        starts, rows = np.array([0, features.shape[0]]), np.arange(features.shape[0], dtype=np.int32)
+        parent_of = np.zeros(n_nodes, np.int32)
+    else:
+        starts, rows = _documents_of_nodes(parents)
+    node_starts, node_rows = _documents_of_nodes(targets)
+    squares = np.asarray(features.power(2).sum(axis=1)).ravel().astype(np.float32)
+    solve = partial(
+        _solve_range, parent_of, starts, rows, node_starts, node_rows, features, squares, C, prune, seed, advance
+    )
+    visits = np.diff(starts)[parent_of]
+    with ThreadPoolExecutor(n_threads) as threads:
+        parts = list(threads.map(solve, *zip(*_ranges(visits), strict=True)))
+    columns, values, entries, biases = (np.concatenate(part) for part in zip(*parts, strict=True))
+    bounds = np.zeros(n_nodes + 1, np.int64)
+    np.cumsum(entries, out=bounds[1:])
+    weights = sp.csr_array((values, columns, bounds), shape=(n_nodes, features.shape[1]))
+    weights.sort_indices()
+    return LinearLevel(weights, biases)
+
+
+def _solve_range(
+    parent_of: NDArray[np.int32], starts: Any, rows: Any, node_starts: Any, node_rows: Any, features: sp.csr_array,
+    squares: Any, C: float, prune: float, seed: int, advance: Callable[[int], None], first: int, stop: int,
+) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+    solved = solve_nodes(
+        np.arange(first, stop), parent_of, starts, rows, node_starts, node_rows,
+        features.indptr, features.indices, features.data, squares, features.shape[1],
+        C, TOLERANCE, MAX_PASSES, prune, seed,
+    )  # fmt: skip
+    advance(stop - first)
+    return solved
+
+
+def _documents_of_nodes(targets: sp.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    by_node = sp.csc_array(targets)
+    by_node.sort_indices()
+    return by_node.indptr.astype(np.int64), by_node.indices.astype(np.int32)
+
+
+def _ranges(visits: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Cut the nodes into ranges that visit about `CALL_DOCUMENTS` documents each."""
+    ends = np.cumsum(visits)
+    first = 0
+    while first < len(visits):
+        before = ends[first - 1] if first else 0
+        stop = max(int(np.searchsorted(ends, before + CALL_DOCUMENTS, side="right")), first + 1)
+        yield first, stop
+        first = stop
+
+
+@numba.njit(cache=True, nogil=True)
+def _multiply(  # type: ignore[no-untyped-def]
+    starts, columns, values, vector_starts, vector_columns, vector_values, nodes, scratch, products
+):  # fmt: skip
+    for row in range(nodes.shape[0]):
+        for entry in range(starts[row], starts[row + 1]):
+            scratch[columns[entry]] = values[entry]
+        for position in range(nodes.shape[1]):
+            node = nodes[row, position]
+            if node < 0:
+                continue
+            total = np.float32(0)
+            for entry in range(vector_starts[node], vector_starts[node + 1]):
+                total += scratch[vector_columns[entry]] * vector_values[entry]
+            products[row, position] = total
+        for entry in range(starts[row], starts[row + 1]):
+            scratch[columns[entry]] = 0

@@ -1,0 +1,117 @@
+"""Linear support vector machines by dual coordinate descent (Hsieh et al., ICML 2008), many in one call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+
+@numba.njit(cache=True, nogil=True)
+def solve_nodes(  # type: ignore[no-untyped-def]
+    nodes, parent_of, parent_starts, parent_rows, node_starts, node_rows, starts, columns, values, squares, n_columns,
+    C, tolerance, max_passes, prune, seed,
+) -> Any:  # fmt: skip
+    """Train the classifiers of some nodes: its documents against the other documents of its parent.
+
+    Gives the weights that are not small, node after node, as (columns, values, entries of each node, biases).
+    """
+    weights = np.zeros(n_columns, np.float32)
+    kept_columns, kept_values = np.empty(1024, np.int32), np.empty(1024, np.float32)
+    n_kept = 0
+    entries, biases = np.zeros(len(nodes), np.int64), np.zeros(len(nodes), np.float32)
+    for i in range(len(nodes)):
+        node, parent = nodes[i], parent_of[nodes[i]]
+        rows = parent_rows[parent_starts[parent] : parent_starts[parent + 1]]
+        positive = node_rows[node_starts[node] : node_starts[node + 1]]
+        if len(positive) == len(rows) or len(positive) == 0:
+            biases[i] = 1 if len(positive) else -1
+            continue
+        signs = _signs(rows, positive)
+        biases[i] = _solve(
+            rows, signs, starts, columns, values, squares, weights, C, tolerance, max_passes,
+            np.uint64(seed) * np.uint64(2654435761) + np.uint64(node) + np.uint64(1),
+        )  # fmt: skip
+        first = n_kept
+        for row in rows:
+            for entry in range(starts[row], starts[row + 1]):
+                weight = weights[columns[entry]]
+                weights[columns[entry]] = 0
+                if abs(weight) < prune or weight == 0:
+                    continue
+                if n_kept == len(kept_columns):
+                    kept_columns, kept_values = _doubled(kept_columns), _doubled(kept_values)
+                kept_columns[n_kept], kept_values[n_kept] = columns[entry], weight
+                n_kept += 1
+        entries[i] = n_kept - first
+    return kept_columns[:n_kept].copy(), kept_values[:n_kept].copy(), entries, biases
+
+
+@numba.njit(cache=True, nogil=True)
+def _signs(rows, positive):  # type: ignore[no-untyped-def]
+    signs = np.full(len(rows), -1, np.float32)
+    j = 0
+    for i in range(len(rows)):
+        if j < len(positive) and positive[j] == rows[i]:
+            signs[i] = 1
+            j += 1
+    return signs
+
+
+@numba.njit(cache=True, nogil=True)
+def _doubled(array):  # type: ignore[no-untyped-def]
+    larger = np.empty(2 * len(array), array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+@numba.njit(cache=True, nogil=True)
+def _solve(  # type: ignore[no-untyped-def]
+    rows, signs, starts, columns, values, squares, weights, C, tolerance, max_passes, state
+):  # fmt: skip
+    """Minimise |w|^2 / 2 + C sum max(0, 1 - sign (w x + b))^2 into `weights`, which begin as zero; give b."""
+    n = len(rows)
+    duals = np.zeros(n, np.float32)
+    order = np.arange(n)
+    n_active = n
+    ridge, one, zero = np.float32(0.5 / C), np.float32(1), np.float32(0)
+    bias, bound = zero, np.float32(np.inf)
+    for _ in range(max_passes):
+        highest, lowest = np.float32(-np.inf), np.float32(np.inf)
+        position = 0
+        while position < n_active:
+            # One step of a shuffle as we go, by xorshift: the order of a pass must not depend on other threads.
+            state ^= state << np.uint64(13)
+            state ^= state >> np.uint64(7)
+            state ^= state << np.uint64(17)
+            pick = position + np.int64(state % np.uint64(n_active - position))
+            order[position], order[pick] = order[pick], order[position]
+            i = order[position]
+            row = rows[i]
+            margin = bias
+            for entry in range(starts[row], starts[row + 1]):
+                margin += weights[columns[entry]] * values[entry]
+            slope = signs[i] * margin - one + duals[i] * ridge
+            if duals[i] == 0 and slope > bound:
+                # A document far on its side is left out of the passes until the others have settled.
+                n_active -= 1
+                order[position], order[n_active] = order[n_active], order[position]
+                continue
+            projected = min(slope, zero) if duals[i] == 0 else slope
+            highest, lowest = max(highest, projected), min(lowest, projected)
+            if abs(projected) > 1e-12:
+                before = duals[i]
+                duals[i] = max(before - slope / (squares[row] + one + ridge), zero)
+                change = (duals[i] - before) * signs[i]
+                bias += change
+                for entry in range(starts[row], starts[row + 1]):
+                    weights[columns[entry]] += change * values[entry]
+            position += 1
+        if highest - lowest <= tolerance:
+            if n_active == n:
+                break
+            n_active, bound = n, np.float32(np.inf)
+        else:
+            bound = highest if highest > 0 else np.float32(np.inf)
+    return bias

@@ -1,0 +1,116 @@
+"""`Fusion`: what the parts of a model say of a label, turned into the probability that it is right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from haxmlnet.errors import ModelError
+
+HIDDEN_SIZE = 32
+STEPS = 1500
+BATCH_SIZE = 4096
+LEARNING_RATE = 1e-2
+WEIGHT_DECAY = 1e-3
+# With fewer documents than this, what is learned of them is chance.
+MIN_DOCUMENTS = 50
+_ARRAYS = ("centre", "scale", "inner_weights", "inner_biases", "outer_weights", "outer_bias")
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """A small network, fitted on documents that the parts were not trained on.
+
+    A signal counts as it is, and as its distance from the best candidate of the same document.
+    """
+
+    centre: NDArray[np.float32]  # (2 S,)
+    scale: NDArray[np.float32]  # (2 S,)
+    inner_weights: NDArray[np.float32]  # (hidden, 2 S)
+    inner_biases: NDArray[np.float32]
+    outer_weights: NDArray[np.float32]  # (hidden,)
+    outer_bias: NDArray[np.float32]  # (1,)
+
+    def probabilities(self, signals: NDArray[np.float32], present: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """Give the probability of each candidate (documents, W) from its signals (documents, W, S)."""
+        inputs = (_inputs(signals, present) - self.centre) / self.scale
+        hidden = np.maximum(inputs @ self.inner_weights.T + self.inner_biases, 0)
+        probabilities = expit(hidden @ self.outer_weights + self.outer_bias[0])
+        return np.where(present, probabilities, 0).astype(np.float32)
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Give the numbers by name, for saving."""
+        return {name: getattr(self, name) for name in _ARRAYS}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_signals: int) -> Fusion:
+        """Make it from its named arrays, after checking them."""
+        hidden, inputs = (HIDDEN_SIZE,), (2 * n_signals,)
+        shapes = dict(zip(_ARRAYS, (inputs, inputs, hidden + inputs, hidden, hidden, (1,)), strict=True))
+        for name, shape in shapes.items():
+            if name not in arrays or arrays[name].shape != shape:
+                raise ModelError(f"fusion: expected {name} of shape {shape}. Copy the model again, or train it anew.")
+        return cls(**{name: arrays[name] for name in _ARRAYS})
+
+
+def fit_fusion(
+    signals: NDArray[np.float32], present: NDArray[np.bool_], right: NDArray[np.bool_], seed: int
+) -> Fusion | None:
+    """Fit the rule on candidates (documents, W) known to be right or wrong; None where there is too little to learn."""
+    if len(signals) < MIN_DOCUMENTS or not right[present].any() or right[present].all():
+        return None
+    inputs = _inputs(signals, present)[present]
+    centre, scale = inputs.mean(axis=0), inputs.std(axis=0) + 1e-6
+    layers = _trained((inputs - centre) / scale, right[present].astype(np.float32), seed)
+    return Fusion(centre.astype(np.float32), scale.astype(np.float32), *layers)
+
+
+def _inputs(signals: NDArray[np.float32], present: NDArray[np.bool_]) -> NDArray[np.float32]:
+    best = np.where(present[..., None], signals, -np.inf).max(axis=1, keepdims=True, initial=-np.inf)
+    behind = np.where(present[..., None], signals - best, 0)
+    return np.concatenate([signals, behind], axis=-1).astype(np.float32)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep torch to one thread: more would wait for each other longer than they work on so little."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _trained(
+    inputs: NDArray[np.float32], targets: NDArray[np.float32], seed: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+    import torch
+    from torch import nn
+
+    generator = torch.Generator().manual_seed(seed)
+    with torch.random.fork_rng([]):
+        torch.manual_seed(seed)
+        inner, outer = nn.Linear(inputs.shape[1], HIDDEN_SIZE), nn.Linear(HIDDEN_SIZE, 1)
+    network = nn.Sequential(inner, nn.ReLU(), outer, nn.Flatten(0))
+    optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.02, STEPS)
+    x, y = torch.from_numpy(inputs), torch.from_numpy(targets)
+    with one_thread():
+        for _ in range(STEPS):
+            batch = torch.randint(len(x), (min(BATCH_SIZE, len(x)),), generator=generator)
+            loss = nn.functional.binary_cross_entropy_with_logits(network(x[batch]), y[batch])
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            schedule.step()
+    weights = [value.detach().numpy() for value in (inner.weight, inner.bias, outer.weight[0], outer.bias)]
+    return weights[0], weights[1], weights[2], weights[3]

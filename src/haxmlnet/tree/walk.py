@@ -1,0 +1,44 @@
+"""Steps down and up a label tree, for many documents at once."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from haxmlnet.ranking import ABSENT
+from haxmlnet.tree.label_tree import LabelTree
+
+
+def children_of(
+    tree: LabelTree, level: int, parents: NDArray[np.int32], scores: NDArray[np.float32]
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Give the children (B, C) of the parents (B, K) of a level, with their parents' scores; -1 is none."""
+    starts, children = tree.children(level)
+    widths = np.append(np.diff(starts), 0)[parents].sum(axis=1)  # the parent -1 reads the 0 at the end
+    nodes = np.full((len(parents), max(int(widths.max(initial=1)), 1)), ABSENT, np.int32)
+    node_scores = np.zeros(nodes.shape, np.float32)
+    _fill_children(starts, children, parents, scores, nodes, node_scores)
+    return nodes, node_scores
+
+
+def ancestors_of(tree: LabelTree, labels: NDArray[np.int32], level: int) -> NDArray[np.int32]:
+    """Give the nodes of a level above the labels, any shape; -1 stays -1."""
+    nodes = labels
+    for parents in reversed(tree.parents[level:]):
+        nodes = np.where(nodes == ABSENT, ABSENT, parents[nodes]).astype(np.int32)
+    return nodes
+
+
+@numba.njit(cache=True)
+def _fill_children(starts, children, parents, scores, nodes, node_scores):  # type: ignore[no-untyped-def]
+    for row in range(parents.shape[0]):
+        n = 0
+        for column in range(parents.shape[1]):
+            parent = parents[row, column]
+            if parent == ABSENT:
+                continue
+            for position in range(starts[parent], starts[parent + 1]):
+                nodes[row, n] = children[position]
+                node_scores[row, n] = scores[row, column]
+                n += 1

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from haxmlnet.errors import DataError, ModelError, SettingError
+from haxmlnet.methods.haxmlnet import HAXMLNet
+from haxmlnet.methods.linear_part import marked_true
+from haxmlnet.methods.linear_tree import LinearTree
+from haxmlnet.methods.one_vs_rest import OneVsRestSVM
+from haxmlnet.ranking import ABSENT
+from haxmlnet.store import read_arrays, write_arrays
+
+SMALL = {"group_size": 4, "validation_fraction": 0.4, "n_jobs": 1}
+
+
+@pytest.fixture(scope="module")
+def fused(tiny_corpus):
+    return LinearTree(**SMALL).fit(*tiny_corpus)
+
+
+@pytest.fixture(scope="module")
+def as_features(tiny_corpus, unseen_documents):
+    vectorizer = TfidfVectorizer(sublinear_tf=True, token_pattern=r"\w+")
+    return vectorizer.fit_transform(tiny_corpus[0]), vectorizer.transform(unseen_documents[0])
+
+
+def test_fusion_gives_probabilities(fused, make_documents):
+    assert fused.parts_[0].fusion is not None
+    texts, labels = make_documents(400, 7)
+    ranking = fused.predict(texts, k=24)
+    right = np.array([[label in truth for label in row] for row, truth in zip(ranking.labels, labels, strict=True)])
+    assert abs(right.mean() - ranking.scores.mean()) < 0.02
+    confident = ranking.scores > 0.9
+    assert right[confident].mean() > 0.9
+
+
+def test_without_fusion_scores_are_those_of_the_tree(tiny_corpus, unseen_documents):
+    model = LinearTree(**SMALL, fusion=False).fit(*tiny_corpus)
+    assert model.parts_[0].fusion is None
+    features = model._features_of(unseen_documents[0])
+    expected = model.parts_[0].model.search(features, 10, 5)
+    np.testing.assert_array_equal(model.predict(unseen_documents[0]).ids, expected.ids)
+    np.testing.assert_array_equal(model.predict(unseen_documents[0]).scores, expected.scores)
+
+
+def test_several_trees_are_different_and_averaged(tiny_corpus, unseen_documents):
+    model = LinearTree(**SMALL, n_trees=2).fit(*tiny_corpus)
+    first, second = (part.model.tree.parents[-1] for part in model.parts_)
+    assert (first != second).any()
+    assert model.evaluate(*unseen_documents).values["P@1"] > 90
+
+
+@pytest.mark.parametrize("method", [LinearTree, OneVsRestSVM])
+def test_features_do_as_well_as_the_texts_they_were_made_of(method, tiny_corpus, unseen_documents, as_features):
+    train, test = as_features
+    settings = {**SMALL, "fusion": False} if method is LinearTree else {}
+    of_texts = method(**settings).fit(*tiny_corpus).evaluate(*unseen_documents).values
+    of_features = method(**settings).fit(train, tiny_corpus[1]).evaluate(test, unseen_documents[1]).values
+    assert of_features["nDCG@5"] == pytest.approx(of_texts["nDCG@5"], abs=3)
+    assert of_features["P@1"] > 90
+
+
+@pytest.mark.parametrize("method", [LinearTree, OneVsRestSVM])
+def test_a_model_of_features_is_saved_and_loaded(method, tiny_corpus, as_features, tmp_path):
+    train, test = as_features
+    model = method().fit(train, tiny_corpus[1])
+    model.save(tmp_path / "model")
+    assert not (tmp_path / "model" / "tokenizer.json").exists()
+    np.testing.assert_array_equal(method.load(tmp_path / "model").predict(test).scores, model.predict(test).scores)
+
+
+def test_texts_and_features_are_not_confused(fused, tiny_corpus, as_features):
+    train, test = as_features
+    with pytest.raises(DataError, match="trained on texts, got features"):
+        fused.predict(test)
+    of_features = LinearTree(**SMALL, fusion=False).fit(train, tiny_corpus[1])
+    with pytest.raises(DataError, match="trained on features, got texts"):
+        of_features.predict(["a text"])
+    with pytest.raises(DataError, match=f"expected {train.shape[1]} features, as in training, got 3"):
+        of_features.predict(sp.csr_array((2, 3)))
+
+
+def test_networks_refuse_features_and_name_what_takes_them(tiny_corpus, as_features):
+    with pytest.raises(DataError, match=r"HAXMLNet needs texts.*LinearTree"):
+        HAXMLNet().fit(as_features[0], tiny_corpus[1])
+
+
+def test_features_must_be_finite(tiny_corpus, as_features):
+    broken = as_features[0].copy()
+    broken.data[3] = np.nan
+    with pytest.raises(DataError, match="finite"):
+        LinearTree().fit(broken, tiny_corpus[1])
+
+
+@pytest.mark.parametrize(("setting", "value"), [("C", 0), ("prune", -1), ("group_size", 1), ("beam", None)])
+def test_a_wrong_setting_is_refused_by_fit_alone(tiny_corpus, setting, value):
+    model = LinearTree(**{setting: value})
+    with pytest.raises(SettingError, match=f"{setting} must be"):
+        model.fit(*tiny_corpus)
+
+
+def test_weights_of_another_tree_are_refused(fused, tmp_path):
+    fused.save(tmp_path / "model")
+    file = tmp_path / "model" / "tree_0.linear.safetensors"
+    arrays = read_arrays(file)
+    part = fused.parts_[0]
+    from_arrays = type(part).from_arrays
+    write_arrays(file, {**arrays, "level_0.biases": arrays["level_0.biases"][1:]})
+    with pytest.raises(ModelError, match="level 0: expected"):
+        from_arrays(read_arrays(file), part.model.tree, part.label_counts, fused.n_features_)
+    with pytest.raises(ModelError, match="level_0: does not hold the weights"):
+        from_arrays(arrays, part.model.tree, part.label_counts, 5)
+
+
+def test_true_labels_are_marked():
+    targets = sp.csr_array(np.array([[0, 1, 1], [0, 0, 0], [1, 0, 0]], np.float32))
+    labels = np.array([[2, 0, ABSENT], [0, 1, 2], [0, ABSENT, 1]], np.int32)
+    assert marked_true(labels, targets).tolist() == [[True, False, False], [False] * 3, [True, False, False]]

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from haxmlnet.errors import ModelError
+from haxmlnet.search.fusion import MIN_DOCUMENTS, Fusion, fit_fusion
+
+
+def candidates(n_documents: int, seed: int):
+    """Make candidates of which the first signal tells the chance of being right, and the second nothing."""
+    rng = np.random.default_rng(seed)
+    signals = rng.normal(size=(n_documents, 20, 2)).astype(np.float32)
+    chance = 1 / (1 + np.exp(-2 * signals[..., 0]))
+    present = rng.random((n_documents, 20)) < 0.9
+    return signals, present, (rng.random((n_documents, 20)) < chance) & present, chance
+
+
+@pytest.fixture(scope="module")
+def fusion() -> Fusion:
+    return fit_fusion(*candidates(1000, 0)[:3], seed=0)
+
+
+def test_a_probability_of_a_tenth_is_right_one_time_in_ten(fusion):
+    signals, present, right, _ = candidates(1000, 1)
+    probabilities = fusion.probabilities(signals, present)[present]
+    for low in np.arange(0, 1, 0.1):
+        inside = (probabilities >= low) & (probabilities < low + 0.1)
+        assert abs(right[present][inside].mean() - probabilities[inside].mean()) < 0.05
+
+
+def test_the_rule_learns_which_signal_counts(fusion):
+    signals, present, _, chance = candidates(200, 2)
+    errors = np.abs(fusion.probabilities(signals, present) - chance)[present]
+    assert errors.mean() < 0.05
+
+
+def test_absent_candidates_have_no_probability_and_no_influence(fusion):
+    signals, present, _, _ = candidates(50, 3)
+    probabilities = fusion.probabilities(signals, present)
+    assert (probabilities[~present] == 0).all()
+    changed = np.where(present[..., None], signals, 1e6).astype(np.float32)
+    np.testing.assert_array_equal(fusion.probabilities(changed, present), probabilities)
+
+
+def test_the_same_seed_gives_the_same_rule():
+    data = candidates(100, 0)[:3]
+    first, second = fit_fusion(*data, seed=3).to_arrays(), fit_fusion(*data, seed=3).to_arrays()
+    assert all((first[name] == second[name]).all() for name in first)
+
+
+def test_too_little_to_learn_from_gives_no_rule():
+    signals, present, right, _ = candidates(MIN_DOCUMENTS, 0)
+    assert fit_fusion(signals[:-1], present[:-1], right[:-1], seed=0) is None
+    assert fit_fusion(signals, present, np.zeros_like(right), seed=0) is None
+    assert fit_fusion(signals, present, right, seed=0) is not None
+
+
+def test_arrays_of_another_model_are_refused():
+    arrays = fit_fusion(*candidates(100, 0)[:3], seed=0).to_arrays()
+    assert Fusion.from_arrays(arrays, 2).outer_bias == arrays["outer_bias"]
+    with pytest.raises(ModelError, match="centre"):
+        Fusion.from_arrays(arrays, 3)
+    del arrays["scale"]
+    with pytest.raises(ModelError, match="scale"):
+        Fusion.from_arrays(arrays, 2)
