@@ -11,12 +11,15 @@ import inspect
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from haxmlnet.cli import build_parser
 from haxmlnet.settings import (
+    METHOD_SETTINGS,
     PRESETS,
+    Settings,
     checked_settings,
     resolved_settings,
     setting_fields,
@@ -33,13 +36,20 @@ SIZES = ((5_000, 1_000), (50_000, 4_000), (500_000, 100_000), (2_000_000, 500_00
 """Data sets (documents, labels) for which the page shows what is chosen by size."""
 
 PUBLIC: dict[str, tuple[str, tuple[str, ...]]] = {
-    "haxmlnet": ("The names most programs need.", ("HAXMLNet", "OneVsRestSVM", "load_model", "Ranking", "Corpus")),
+    "haxmlnet": (
+        "The names most programs need.",
+        ("HAXMLNet", "LinearTree", "OneVsRestSVM", "load_model", "Ranking", "Corpus", "prepare", "PreparedCorpus"),
+    ),
     "haxmlnet.data": (
         "Files to documents, and documents and predictions to files.",
         (
-            "ReadOptions", "SkipReport", "Document", "iterate_documents", "write_documents", "write_predictions",
-            "replace_file",
+            "ReadOptions", "SkipReport", "Document", "iterate_documents", "documents_of_table", "write_documents",
+            "FeatureCorpus", "is_sparse", "read_features", "write_features", "write_predictions", "replace_file",
         ),
+    ),
+    "haxmlnet.data.filters": (
+        "Pairs of a document and a label that do not count.",
+        ("LabelPairs", "filter_pairs", "without_pairs", "labels_without_pairs", "find_filter", "read_filter"),
     ),
     "haxmlnet.metrics": (
         "How good a ranking is. All values are in percent.",
@@ -106,23 +116,33 @@ def settings_page() -> list[str]:
         "`haxmlnet fit --preset NAME` or `HAXMLNet.from_preset(NAME)`. An empty cell is the default.",
         "",
         *preset_table(),
+        *other_methods(),
     ]
 
 
-def setting_rows() -> Iterator[tuple[str, ...]]:
+def other_methods() -> Iterator[str]:
+    """List the settings of the other methods."""
+    for method, settings in METHOD_SETTINGS.items():
+        if settings is not Settings:
+            yield from ("", f"## {method}", "", f"`haxmlnet fit --method {method}` or `{method}(...)`.", "")
+            yield from table(("setting", "flag", "type", "default", "values", "what it does"), setting_rows(settings))
+
+
+def setting_rows(of: type[Any] = Settings) -> Iterator[tuple[str, ...]]:
     """Give name, flag, type, default, range and help of each setting."""
     shown_defaults = {
         action.dest: action.help[action.help.rindex("[") + 1 : -1]
         for action in commands()["fit"]._actions
         if action.help and action.help.endswith("]")
     }
-    for name, field in setting_fields().items():
-        kind, optional = setting_type(name)
+    for name, field in setting_fields(of).items():
+        kind, optional = setting_type(name, of)
         flag = f"`--{name.replace('_', '-')}`"
         if kind is bool:
             flag += f" `--no-{name.replace('_', '-')}`"
         type_name = KINDS[kind] + (" or none" if optional else "")
-        yield f"`{name}`", flag, type_name, shown_defaults[name], value_range(field.metadata), field.metadata["help"]
+        default = shown_defaults[name] if of is Settings else shown(field.default)
+        yield f"`{name}`", flag, type_name, default, value_range(field.metadata), field.metadata["help"]
 
 
 def value_range(metadata: Any) -> str:
@@ -195,7 +215,7 @@ def describe(name: str, thing: Any) -> list[str]:
 
 def describe_member(owner: str, name: str, value: Any) -> list[str]:
     """Describe a method or a property of a class."""
-    if isinstance(value, property):
+    if isinstance(value, property | cached_property):
         return [f"#### {owner}.{name}", "", f"*Property.* {inspect.getdoc(value) or ''}", ""]
     function = value.__func__ if isinstance(value, classmethod | staticmethod) else value
     prefix = f"{owner}." if isinstance(value, classmethod) else ""
@@ -219,7 +239,7 @@ def members(owner: type) -> dict[str, Any]:
 
 def is_public(name: str, value: Any) -> bool:
     """Say whether a member of a class belongs on the page."""
-    described = isinstance(value, property | classmethod) or inspect.isfunction(value)
+    described = isinstance(value, property | cached_property | classmethod) or inspect.isfunction(value)
     return described and not name.startswith("_")
 
 
@@ -227,7 +247,7 @@ def signature(name: str, thing: Any, bound: bool = False) -> str:
     """Write a signature on one line, or with a line for each parameter where it is long."""
     if isinstance(thing, type) and issubclass(thing, BaseException):
         return f"{name}({thing.__base__.__name__})"
-    if set(setting_fields()) <= set(inspect.signature(thing).parameters):
+    if inspect.isclass(thing) and thing.__name__ in METHOD_SETTINGS:
         return f"{name}(*, setting=value, ...)  # every name in settings.md"
     plan = inspect.signature(thing)
     parts = parameters(list(plan.parameters.values())[int(bound) :])

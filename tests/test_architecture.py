@@ -17,7 +17,7 @@ LAYERS = [
     ("cli", "server"),
     ("methods",),
     ("training",),
-    ("search",),
+    ("search", "linear"),
     ("network", "tree", "metrics"),
     ("text", "bundled"),
     ("data",),

@@ -11,10 +11,13 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
 from haxmlnet.data.labels import index_labels
+from haxmlnet.data.prepared import PreparedCorpus
+from haxmlnet.data.readers import Document, SkipReport
 from haxmlnet.errors import DataError, ModelError, SettingError
 from haxmlnet.methods import METHODS
 from haxmlnet.ranking import Ranking
 from haxmlnet.store import read_header
+from haxmlnet.text.corpus_builder import prepare_documents
 
 WITHOUT_KNOWN_WORDS = ["", " \n\t ", "words nobody ever wrote", "!?.", "sign0a"]
 
@@ -122,6 +125,20 @@ def test_same_seed_same_files(name, new_hasty_model, tiny_corpus, tmp_path):
         new_hasty_model(name).fit(*tiny_corpus).save(tmp_path / copy)
     # The header lists the checksum of every other file.
     assert read_header(tmp_path / "first")["files"] == read_header(tmp_path / "second")["files"]
+
+
+def test_a_prepared_corpus_is_as_the_lists_it_was_made_of(name, new_hasty_model, tiny_corpus, tmp_path):
+    documents = (
+        Document(str(i), text, tuple(labels)) for i, (text, labels) in enumerate(zip(*tiny_corpus, strict=True))
+    )
+    (tmp_path / "corpus").mkdir()
+    prepare_documents(documents, tmp_path / "corpus", "", SkipReport())
+    new_hasty_model(name).fit(*tiny_corpus).save(tmp_path / "lists")
+    # The first time features are made and kept beside the corpus, the second time they are found there.
+    for model in ("new", "again"):
+        corpus = PreparedCorpus.open(tmp_path / "corpus")
+        new_hasty_model(name).fit_prepared(corpus).save(tmp_path / model)
+        assert read_header(tmp_path / model)["files"] == read_header(tmp_path / "lists")["files"]
 
 
 def test_predict_before_fit_is_refused(hasty, tmp_path):

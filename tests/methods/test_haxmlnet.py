@@ -8,8 +8,10 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from haxmlnet.data.labels import index_labels
 from haxmlnet.errors import DataError, SettingError
 from haxmlnet.methods.haxmlnet import HAXMLNet
+from haxmlnet.text.corpus_builder import prepare_texts
 
 SHAPES = {"flat": (), "two levels": (8,), "three levels": (2, 8)}
 
@@ -95,6 +97,21 @@ def test_validation_documents_are_held_out_or_given(new_hasty_model, tiny_corpus
     assert [model.training_["n_validation"] for model in (split, given, none)] == [30, 40, 0]
     assert all(0 <= model.training_["validation_nDCG@5"][0] <= 100 for model in (split, given))
     assert none.training_["validation_nDCG@5"] == [-1]
+
+
+def test_prepared_validation_documents_are_as_texts(new_hasty_model, tiny_corpus, unseen_documents):
+    by_texts = new_hasty_model("HAXMLNet").fit(*tiny_corpus, validation=unseen_documents)
+    train, validation = (
+        prepare_texts(texts, *index_labels(labels, len(texts))) for texts, labels in (tiny_corpus, unseen_documents)
+    )
+    prepared = new_hasty_model("HAXMLNet").fit_prepared(train, validation=validation)
+    assert prepared.training_["validation_nDCG@5"] == by_texts.training_["validation_nDCG@5"]
+    assert prepared.training_["n_validation"] == 40
+
+
+def test_no_validation_documents_mean_that_none_are_held_out(new_hasty_model, tiny_corpus):
+    model = new_hasty_model("HAXMLNet").fit(*tiny_corpus, validation=([], []))
+    assert model.training_["n_validation"] == 0
 
 
 def test_the_validation_score_is_that_of_the_model_kept(new_hasty_model, tiny_corpus, unseen_documents):

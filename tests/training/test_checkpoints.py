@@ -12,9 +12,9 @@ from haxmlnet.errors import HaxmlnetError, ModelError
 from haxmlnet.training.checkpoints import Checkpoints, training_identity
 
 SETTINGS = {"epochs": 3, "mlp_sizes": (8, 4), "device": "cpu", "n_jobs": 1}
-TEXTS = ["a dog", "a cat"]
-TARGETS = (np.array([0, 1, 2]), np.array([1, 0]))
-IDENTITY = training_identity(SETTINGS, TEXTS, TARGETS)
+DIGEST = "of the training documents"
+VALIDATION = (np.array([0, 1, 2]), np.array([1, 0]))
+IDENTITY = training_identity(SETTINGS, DIGEST, VALIDATION)
 STATE = {"weights": np.arange(3.0), "score": np.array(0.5)}
 
 
@@ -91,27 +91,28 @@ def test_without_a_state_training_starts_anew(tmp_path, resume):
 
 
 @pytest.mark.parametrize(
-    ("texts", "targets"),
+    ("digest", "validation"),
     [
-        (["a dog", "a bird"], TARGETS),
-        (["a dog a", " cat"], TARGETS),
-        (TEXTS[::-1], TARGETS),
-        (TEXTS, (np.array([0, 1, 2]), np.array([0, 1]))),
+        ("of other documents", VALIDATION),
+        (DIGEST, (np.array([0, 1, 2]), np.array([0, 1]))),
+        (DIGEST, (np.array([0, 1]), np.array([2, 1, 0]))),
+        (DIGEST, (np.array([0, 1, 2], np.int32), np.array([1, 0], np.int32))),
+        (DIGEST, ()),
     ],
-    ids=["text", "boundary", "order", "labels"],
+    ids=["documents", "validation", "boundary", "type", "none"],
 )
-def test_other_data_is_refused(unfinished, texts, targets):
-    message = error_of(unfinished, training_identity(SETTINGS, texts, targets))
+def test_other_data_is_refused(unfinished, digest, validation):
+    message = error_of(unfinished, training_identity(SETTINGS, digest, validation))
     assert message.startswith(f"{unfinished}: was made from other training data.")
 
 
 def test_other_settings_are_refused_by_name(unfinished):
-    other = training_identity({**SETTINGS, "mlp_sizes": (8,)}, TEXTS, TARGETS)
+    other = training_identity({**SETTINGS, "mlp_sizes": (8,)}, DIGEST, VALIDATION)
     assert error_of(unfinished, other).startswith(f"{unfinished}: was made with mlp_sizes [8, 4], now it is [8].")
 
 
 def test_settings_that_do_not_change_the_model_may_differ(unfinished):
-    other = training_identity({**SETTINGS, "n_jobs": 2, "device": "auto", "checkpoint_seconds": 5}, TEXTS, TARGETS)
+    other = training_identity({**SETTINGS, "n_jobs": 2, "device": "auto", "checkpoint_seconds": 5}, DIGEST, VALIDATION)
     assert_state(Checkpoints.start(unfinished, other, 0, resume=True).state("tree 0 level 0"))
 
 
@@ -189,7 +190,7 @@ def test_files_of_others_are_never_deleted(tmp_path):
 def test_other_word_vectors_under_the_same_name_are_noticed(tmp_path):
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("a 1 2\n")
-    before = training_identity({**SETTINGS, "vectors": str(vectors)}, TEXTS, TARGETS)
-    assert training_identity({**SETTINGS, "vectors": str(vectors)}, TEXTS, TARGETS) == before
+    before = training_identity({**SETTINGS, "vectors": str(vectors)}, DIGEST, VALIDATION)
+    assert training_identity({**SETTINGS, "vectors": str(vectors)}, DIGEST, VALIDATION) == before
     vectors.write_text("a 1 3\n")
-    assert training_identity({**SETTINGS, "vectors": str(vectors)}, TEXTS, TARGETS) != before
+    assert training_identity({**SETTINGS, "vectors": str(vectors)}, DIGEST, VALIDATION) != before

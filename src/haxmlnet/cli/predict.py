@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> None:
     model = load_model(arguments.model)
     progress, report = chosen_progress(arguments.quiet), SkipReport()
     with _output(arguments.output) as stream:
-        for ids, texts in _chunks(arguments, report):
+        for ids, texts in _chunks(arguments, model, report):
             ranking = model.predict(texts, k=arguments.k)
             if arguments.threshold is not None:
                 ranking = ranking.above(arguments.threshold)
@@ -84,14 +84,20 @@ def _check_encoding(text: str) -> None:
         raise DataError(f"--text is not UTF-8, got {text!r:.60}.") from None
 
 
-def _chunks(arguments: argparse.Namespace, report: Any) -> Iterator[tuple[list[str], list[str]]]:
-    from haxmlnet.data import iterate_documents
+def _chunks(arguments: argparse.Namespace, model: Any, report: Any) -> Iterator[tuple[list[str], Any]]:
+    """Give the ids and the texts, or the features, of some documents at a time."""
+    from haxmlnet.data import is_sparse, iterate_documents, read_features
 
     if arguments.text is not None:
         yield ["1"], [arguments.text]
         return
-    source = "-" if arguments.input is None else arguments.input
-    documents = iterate_documents(source, read_options(arguments), with_labels=False, report=report)
+    source, options = "-" if arguments.input is None else arguments.input, read_options(arguments)
+    if model.takes_features and is_sparse(source, options):
+        rows = read_features(source, options, with_labels=False, report=report).with_n_features(model.n_features_)
+        for start in range(0, len(rows), CHUNK):
+            yield rows.ids[start : start + CHUNK], rows.features[start : start + CHUNK]
+        return
+    documents = iterate_documents(source, options, with_labels=False, report=report)
     while chunk := list(islice(documents, CHUNK)):
         yield [document.id for document in chunk], [document.text for document in chunk]
 

@@ -17,6 +17,7 @@ __all__ = ["METHODS", "load_model"]
 
 _MODULES = {
     "HAXMLNet": "haxmlnet.methods.haxmlnet",
+    "LinearTree": "haxmlnet.methods.linear_tree",
     "OneVsRestSVM": "haxmlnet.methods.one_vs_rest",
 }
 

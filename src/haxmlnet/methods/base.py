@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from haxmlnet.data.labels import LabelIndex, truth_matrix
+from haxmlnet.data.filters import LabelPairs, labels_without_pairs, without_pairs
+from haxmlnet.data.labels import LabelIndex, index_labels, truth_matrix
+from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.errors import DataError, ModelError, SettingError
 from haxmlnet.metrics import Report, evaluate
+from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking
 from haxmlnet.store import (
     new_directory,
@@ -25,6 +30,7 @@ from haxmlnet.store import (
     write_header,
     write_lines,
 )
+from haxmlnet.text.corpus_builder import prepare_texts
 from haxmlnet.version import __version__
 
 
@@ -36,10 +42,30 @@ class Method(BaseEstimator, ABC):
     """Training documents of each label."""
     training_: dict[str, Any]
     """How the model was trained: numbers of documents, seconds, scores."""
+    takes_features = False
+    """Can it be trained on sparse features instead of texts?"""
+
+    def fit(
+        self,
+        texts: Sequence[str],
+        labels: Any,
+        *,
+        label_names: Sequence[str] | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Train on texts and their labels: collections of names, or a 0/1 matrix with optional names."""
+        started = time.monotonic()
+        self._check_texts_wanted(texts)
+        texts = checked_texts(texts)
+        index, targets = index_labels(labels, len(texts), label_names)
+        corpus = prepare_texts(texts, index, targets, progress)
+        self.fit_prepared(corpus, progress=progress)
+        self.training_["seconds"] = round(time.monotonic() - started, 1)
+        return self
 
     @abstractmethod
-    def fit(self, texts: Sequence[str], labels: Any) -> Self:
-        """Learn from texts and, for each, its collection of labels (or a 0/1 matrix)."""
+    def fit_prepared(self, corpus: PreparedCorpus, *, progress: Progress | None = None) -> Self:
+        """Train on a prepared corpus, as `haxmlnet.prepare` makes it of files of any size."""
 
     @abstractmethod
     def predict(self, texts: Sequence[str], k: int = 5) -> Ranking:
@@ -60,10 +86,23 @@ class Method(BaseEstimator, ABC):
         return self.label_index_.names
 
     def evaluate(
-        self, texts: Sequence[str], labels: Any, *, propensity_a: float = 0.55, propensity_b: float = 1.5
+        self,
+        texts: Sequence[str],
+        labels: Any,
+        *,
+        propensity_a: float = 0.55,
+        propensity_b: float = 1.5,
+        ignored: LabelPairs | None = None,
     ) -> Report:
-        """Predict the texts and compare with their true labels: all metrics."""
-        ranking = self.predict(texts, k=5)
+        """Predict the texts and compare with their true labels: all metrics.
+
+        Ignored pairs of a document and a label count neither as true nor as predicted.
+        """
+        if ignored is None:
+            ranking = self.predict(texts, k=5)
+        else:
+            ranking = without_pairs(self.predict(texts, k=5 + ignored.most_per_document), ignored).top(5)
+            labels = labels_without_pairs(labels, ignored)
         truth = truth_matrix(labels, self.label_index_)
         counts = np.zeros(truth.shape[1], np.int64)  # labels training never saw stand at the end, with 0
         counts[: len(self.label_counts_)] = self.label_counts_
@@ -115,7 +154,15 @@ class Method(BaseEstimator, ABC):
 
     def _checked_query(self, texts: Any, k: int) -> tuple[list[str], int]:
         self._check_fitted()
+        self._check_texts_wanted(texts)
         return checked_texts(texts), checked_k(k, len(self.label_index_))
+
+    def _check_texts_wanted(self, texts: Any) -> None:
+        if sp.issparse(texts):
+            raise DataError(
+                f"{type(self).__name__} needs texts, as features have no order of words. "
+                "Give texts, or use a linear method: LinearTree or OneVsRestSVM."
+            )
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "label_index_"):

@@ -12,9 +12,10 @@ import scipy.sparse as sp
 import torch
 
 from haxmlnet.data.labels import LabelIndex, index_labels, truth_matrix
+from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.errors import DataError
 from haxmlnet.methods.base import Method, checked_texts
-from haxmlnet.methods.preparation import prepare
+from haxmlnet.methods.preparation import Labelled, Validation, prepare_training, validation_documents, vocabulary
 from haxmlnet.methods.tree_model import (
     TreeModel,
     network_arrays,
@@ -25,6 +26,7 @@ from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking, average_rankings
 from haxmlnet.settings import Settings, checked_settings, preset, resolved_settings, settings_of
 from haxmlnet.store import read_arrays, write_arrays, write_text
+from haxmlnet.text.corpus_builder import prepare_texts
 from haxmlnet.text.tokenizer import WordTokenizer
 from haxmlnet.training.checkpoints import Checkpoints, training_identity
 from haxmlnet.training.hardware import chosen_device, device_for_loading, processor_threads, training_threads
@@ -65,29 +67,57 @@ class HAXMLNet(Settings, Method):
         goes on from it after a crash, and ends with the same weights as if nothing had happened.
         """
         started = time.monotonic()
-        progress = progress or Progress()
+        checked_settings(settings_of(self))
+        self._check_texts_wanted(texts)
         texts = checked_texts(texts)
         index, targets = index_labels(labels, len(texts), label_names)
-        held_out = None if validation is None else _checked_validation(validation, index)
-        settings = resolved_settings(checked_settings(settings_of(self)), len(texts), len(index))
+        given = None if validation is None else _checked_validation(validation, index)
+        corpus = prepare_texts(texts, index, targets, progress)
+        self._fit(corpus, given, checkpoint_dir, resume, progress or Progress())
+        self.training_["seconds"] = round(time.monotonic() - started, 1)
+        return self
+
+    def fit_prepared(
+        self,
+        corpus: PreparedCorpus,
+        *,
+        validation: PreparedCorpus | None = None,
+        checkpoint_dir: str | Path | None = None,
+        resume: bool = False,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Train on a prepared corpus, as `haxmlnet.prepare` makes it of files of any size; otherwise as `fit`."""
+        return self._fit(corpus, validation, checkpoint_dir, resume, progress or Progress())
+
+    def _fit(
+        self,
+        corpus: PreparedCorpus,
+        validation: Validation | None,
+        checkpoint_dir: str | Path | None,
+        resume: bool,
+        progress: Progress,
+    ) -> Self:
+        started = time.monotonic()
+        settings = resolved_settings(checked_settings(settings_of(self)), len(corpus), corpus.n_labels)
         device = chosen_device(settings["device"])
+        tokenizer = vocabulary(corpus, settings)
+        held_out = None
+        if validation is not None:
+            held_out = validation_documents(validation, tokenizer, corpus.label_index, settings)
         checkpoints = None
         if checkpoint_dir is not None:
-            others, truth = held_out or ([], targets[:0])
-            arrays = (targets.indptr, targets.indices, truth.indptr, truth.indices)
-            identity = training_identity(settings, [*texts, *others], arrays)
-            checkpoints = Checkpoints.start(checkpoint_dir, identity, settings["checkpoint_seconds"], resume)
+            checkpoints = _start_checkpoints(checkpoint_dir, corpus, held_out, settings, resume)
         with training_threads(settings["n_jobs"]):
-            prepared = prepare(texts, targets, held_out, settings, progress)
+            prepared = prepare_training(corpus, tokenizer, held_out, settings, progress)
             trees = [
                 train_tree(prepared, settings, number, checkpoints, progress) for number in range(settings["n_trees"])
             ]
             threads = torch.get_num_threads()
-        self.label_index_, self.tokenizer_, self.trees_ = index, prepared.tokenizer, trees
-        self.label_counts_ = np.bincount(targets.indices, minlength=targets.shape[1])
+        self.label_index_, self.tokenizer_, self.trees_ = corpus.label_index, tokenizer, trees
+        self.label_counts_ = np.bincount(corpus.label_ids, minlength=corpus.n_labels)
         self.training_ = {
-            "n_documents": len(texts), "n_validation": len(prepared.validation or ()),
-            "labels_per_document": targets.nnz / len(texts),
+            "n_documents": len(corpus), "n_validation": len(prepared.validation or ()),
+            "labels_per_document": len(corpus.label_ids) / len(corpus),
             "validation_nDCG@5": [round(tree.score, 4) for tree in trees],
             "seconds": round(time.monotonic() - started, 1), "threads": threads,
             "device": device.type, "torch_version": torch.__version__,
@@ -145,6 +175,13 @@ class HAXMLNet(Settings, Method):
         """Give each label tree as nested nodes, its groups with the names of their labels."""
         self._check_fitted()
         return [model.tree.to_nested(self.label_index_.names.tolist()) for model in self.trees_]
+
+
+def _start_checkpoints(
+    directory: str | Path, corpus: PreparedCorpus, held_out: Labelled | None, settings: dict[str, Any], resume: bool
+) -> Checkpoints:
+    identity = training_identity(settings, corpus.digest, () if held_out is None else held_out.arrays())
+    return Checkpoints.start(directory, identity, settings["checkpoint_seconds"], resume)
 
 
 def _groups_with(k: int, tree: LabelTree) -> int:

@@ -1,4 +1,4 @@
-"""From texts and labels to what every tree is trained on: word ids, targets, word vectors, label features."""
+"""From a prepared corpus to what every tree is trained on: word ids, targets, word vectors, label features."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from haxmlnet.data.tokens import TokenArray
+from haxmlnet.data.arrays import csr_view
+from haxmlnet.data.labels import LabelIndex
+from haxmlnet.data.prepared import FIRST_WORD_ID, PreparedCorpus
+from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
+from haxmlnet.methods.corpus_features import CorpusFeatures
 from haxmlnet.progress import Progress
-from haxmlnet.text.tfidf import inverse_document_frequency, tfidf, word_counts
-from haxmlnet.text.tokenizer import WordTokenizer, build_vocabulary
-from haxmlnet.text.vectors import corpus_vectors, read_vectors
-from haxmlnet.tree import label_features
+from haxmlnet.text.tokenizer import WordTokenizer
+from haxmlnet.text.vectors import read_vectors
 
-# Past this many words a label's features say nothing new, and 670,000 labels of them fill the memory.
-FEATURES_PER_LABEL = 1000
 MIN_DOCUMENTS_TO_SPLIT = 20
+
+Validation = PreparedCorpus | tuple[Sequence[str], sp.csr_array]
+"""Documents to validate on: prepared, or texts and their labels in the columns of the training."""
 
 
 @dataclass(frozen=True)
@@ -36,50 +39,54 @@ class Labelled:
         """Keep some documents."""
         return Labelled(self.tokens.take(rows), self.targets[rows])
 
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """Give all that the documents are made of, for a checksum."""
+        packed = self.tokens.packed()
+        return packed.ids, packed.ends, self.targets.indices, self.targets.indptr
+
 
 @dataclass(frozen=True)
 class Prepared:
     """What the trees are trained on."""
 
-    tokenizer: WordTokenizer
     training: Labelled
     validation: Labelled | None
     word_vectors: NDArray[np.float32]
     label_features: sp.csr_array
 
 
-def prepare(
-    texts: Sequence[str],
-    targets: sp.csr_array,
-    validation: tuple[Sequence[str], sp.csr_array] | None,
+def vocabulary(corpus: PreparedCorpus, settings: Mapping[str, Any]) -> WordTokenizer:
+    """Make the tokenizer of the words that the settings let in."""
+    n_words = corpus.vocabulary_limit(settings["vocabulary_size"], settings["min_document_frequency"])
+    return WordTokenizer.from_words(corpus.words(n_words))
+
+
+def prepare_training(
+    corpus: PreparedCorpus,
+    tokenizer: WordTokenizer,
+    validation: Labelled | None,
     settings: Mapping[str, Any],
     progress: Progress,
 ) -> Prepared:
-    """Choose the words, encode the documents, hold some out for validation, make word and label vectors."""
+    """Hold documents out for validation if none are given, and make word and label vectors of the others.
+
+    Both kinds of vectors are kept beside the corpus, for the next training with the same settings.
+    """
     rng = np.random.default_rng([settings["random_state"]])
-    with progress.stage("words", len(texts), "documents") as advance:
-        tokenizer, tokens = build_vocabulary(
-            texts, settings["vocabulary_size"], settings["min_document_frequency"], advance
-        )
-    n_held_out = 0 if validation is not None else _held_out_size(len(texts), settings)
-    kept, held_out = split_documents(targets, n_held_out, rng)
-    counts = word_counts(tokens, tokenizer.n_words)[kept]
-    features = tfidf(counts, inverse_document_frequency(counts))
-    by_label = label_features(features, targets[kept], FEATURES_PER_LABEL)
-    with progress.stage("vectors", 1, "tables") as advance:
-        if settings["vectors"] is None:
-            word_vectors = corpus_vectors(features, by_label, settings["word_size"], rng)
-        else:
+    n_held_out = 0 if validation is not None else held_out_size(len(corpus), settings)
+    kept, held_out = split_documents(corpus.targets, n_held_out, rng)
+    n_words = tokenizer.n_words
+    features = CorpusFeatures(corpus, n_words, kept, progress)
+    by_label = features.by_label()
+    if settings["vectors"] is None:
+        word_vectors = features.word_vectors(by_label, settings["word_size"], settings["random_state"], rng)
+    else:
+        with progress.stage("vectors", None, "words"):
             word_vectors = read_vectors(settings["vectors"], tokenizer.words, rng)
-        advance(1)
-    documents = Labelled(tokens.truncated(settings["max_length"]), targets)
-    return Prepared(
-        tokenizer,
-        documents.take(kept),
-        _validation_documents(tokenizer, documents.take(held_out), validation, settings),
-        word_vectors,
-        by_label,
-    )
+    documents = Labelled(corpus.tokens.limited(n_words).truncated(settings["max_length"]), corpus.targets)
+    if validation is None:
+        validation = documents.take(held_out)
+    return Prepared(documents.take(kept), validation or None, word_vectors, by_label)
 
 
 def split_documents(
@@ -100,23 +107,40 @@ def split_documents(
     return np.flatnonzero(kept), np.flatnonzero(~kept)
 
 
-def _held_out_size(n_documents: int, settings: Mapping[str, Any]) -> int:
+def validation_documents(
+    given: Validation, tokenizer: WordTokenizer, index: LabelIndex, settings: Mapping[str, Any]
+) -> Labelled:
+    """Choose the documents to validate on, in the word and label ids of the training."""
+    n_documents = len(given) if isinstance(given, PreparedCorpus) else len(given[0])
+    shuffled = np.random.default_rng(settings["random_state"]).permutation(n_documents)
+    rows = np.sort(shuffled[: settings["max_validation"]])
+    if isinstance(given, PreparedCorpus):
+        tokens, targets = _in_training_ids(given, rows, tokenizer), _in_training_columns(given, rows, index)
+    else:
+        tokens, targets = tokenizer.encode([given[0][row] for row in rows]), given[1][rows]
+    return Labelled(tokens.truncated(settings["max_length"]), targets)
+
+
+def held_out_size(n_documents: int, settings: Mapping[str, Any]) -> int:
+    """Say how many documents are held out for validation."""
     if n_documents < MIN_DOCUMENTS_TO_SPLIT:
         return 0
     return min(round(settings["validation_fraction"] * n_documents), settings["max_validation"])
 
 
-def _validation_documents(
-    tokenizer: WordTokenizer,
-    held_out: Labelled,
-    given: tuple[Sequence[str], sp.csr_array] | None,
-    settings: Mapping[str, Any],
-) -> Labelled | None:
-    if given is None:
-        return held_out if len(held_out) else None
-    texts, targets = given
-    rows = np.sort(
-        np.random.default_rng(settings["random_state"]).permutation(len(texts))[: settings["max_validation"]]
-    )
-    tokens = tokenizer.encode([texts[row] for row in rows]).truncated(settings["max_length"])
-    return Labelled(tokens, targets[rows]) if len(rows) else None
+def _in_training_ids(corpus: PreparedCorpus, rows: NDArray[np.int64], tokenizer: WordTokenizer) -> TokenArray:
+    ids = {word: i for i, word in enumerate(tokenizer.words)}
+    new_ids = np.full(corpus.n_words, UNKNOWN_ID, np.int32)
+    new_ids[FIRST_WORD_ID:] = [ids.get(word, UNKNOWN_ID) for word in corpus.words()]
+    packed = corpus.tokens.take(rows).packed()
+    return TokenArray(new_ids[packed.ids], packed.starts, packed.ends)
+
+
+def _in_training_columns(corpus: PreparedCorpus, rows: NDArray[np.int64], index: LabelIndex) -> sp.csr_array:
+    """Give the true labels in the columns of the training; those it lacks get columns at the end."""
+    columns = {name: i for i, name in enumerate(index.names)}
+    new_columns = np.array([columns.setdefault(name, len(columns)) for name in corpus.label_index.names], np.int32)
+    chosen = corpus.targets[rows]
+    targets = csr_view(chosen.data, new_columns[chosen.indices], chosen.indptr, len(columns))
+    targets.sort_indices()
+    return targets

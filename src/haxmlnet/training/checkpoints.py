@@ -110,17 +110,15 @@ class Checkpoints:
 
 
 def training_identity(
-    settings: Mapping[str, Any], texts: Iterable[str], targets: Iterable[NDArray[Any]]
+    settings: Mapping[str, Any], corpus_digest: str, validation: Iterable[NDArray[Any]]
 ) -> dict[str, str]:
     """Give checksums of all that decides the outcome of a training: a resumed one must have the same."""
     indifferent = ("device", "n_jobs", "checkpoint_seconds")
     chosen = {name: value for name, value in settings.items() if name not in indifferent}
     chosen |= {"haxmlnet version": __version__, "torch version": torch.__version__}
-    documents = hashlib.sha256()
-    for text in texts:
-        documents.update(text.encode("utf-8", "surrogatepass") + b"\0")
-    for array in targets:
-        documents.update(np.ascontiguousarray(array).tobytes())
+    documents = hashlib.sha256(corpus_digest.encode())
+    for array in validation:
+        documents.update(f"{array.dtype}{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
     if settings.get("vectors"):
         documents.update(_file_digest(settings["vectors"]))
     return {"settings": json.dumps(chosen, sort_keys=True), "data": documents.hexdigest()}
