@@ -15,8 +15,8 @@ from hypothesis import example, given, settings
 from haxmlnet.data.readers.documents import DEFAULT_OPTIONS, Document, ReadOptions
 from haxmlnet.data.readers.fields import refuse_half_characters, to_document
 from haxmlnet.data.readers.json_lines import parse_object, read_json_lines
-from haxmlnet.data.readers.record_columns import to_documents
 from haxmlnet.data.readers.source import Source, open_source
+from haxmlnet.data.readers.usual_lines import UsualLines
 from haxmlnet.errors import DataError
 
 VALUES = st.recursive(
@@ -70,17 +70,27 @@ def record(**fields: str) -> bytes:
         (b'{"text": "a", "text": "b", "labels": ["x"], "labels": []}', Document("2", "b", ())),
         (record(text='"\\ud83d\\ude00\\u0000"'), Document("2", "😀\0", ())),
         (record(x='"\\ud800"'), Document("2", "t", ())),
+        (record(id="17"), Document("17", "t", ())),
+        (record(x="[" * 500 + "]" * 500), Document("2", "t", ())),
     ],
 )
 def test_what_only_the_careful_parser_reads_is_read_as_well(line, expected):
     assert read(line) == [expected]
 
 
-@pytest.mark.parametrize("line", [b"[]", b'"text"', b"1", b"null", b"true", b"1e999", b"{}", b"{", b"\0", b"\xff"])
+@pytest.mark.parametrize(
+    "line", [b"[]", b'"text"', b"1", b"null", b"true", b"1e999", b"{}", b"{", b"\0", b"\xff", b"[" * 99_999]
+)
 def test_lines_that_are_no_documents_are_errors(line):
     (message,) = read(line)
     assert isinstance(message, str)
     assert message.startswith("a.jsonl:2: ")
+
+
+def test_a_line_that_is_not_utf8_is_an_error_even_where_nothing_is_read():
+    (message, document) = read(record(x='"?"').replace(b"?", b"\xe9"), record(x='"é"'))
+    assert str(message).startswith("a.jsonl:2: not UTF-8 at byte ")
+    assert document == Document("3", "t", ())
 
 
 def test_blank_lines_do_not_count_but_have_numbers():
@@ -152,8 +162,18 @@ def test_many_records_at_once_are_what_they_are_one_by_one(records, options, wit
             assert one == to_document(fields, options, with_labels, number)
 
 
-def test_usual_records_are_read_all_at_once():
-    assert to_documents(FIELDS[:1] * 3, [1, 2, 3], DEFAULT_OPTIONS, True) == [Document(n, "t", ("a",)) for n in "123"]
+@pytest.mark.parametrize("options", OPTIONS[:3])
+def test_usual_lines_are_read_all_at_once(options):
+    usual = UsualLines.of(options, with_labels=True)
+    lines = [b'{"labels": ["b", "a", "b"], "more": "m", "x": [{}], "text": "t"}\n'] * 2
+    text = "t\nm" if options.text_field == ("text", "more") else "t"
+    assert usual.read(lines, 7) == [Document("7", text, ("b", "a")), Document("8", text, ("b", "a"))]
+
+
+def test_one_field_as_text_and_as_labels():
+    source = Source("a", io.BufferedReader(io.BytesIO(b'{"text": "a;b"}\n')), Path("a"))
+    options = ReadOptions(label_field="text", label_separator=";")
+    assert list(read_json_lines(source, options, True)) == [Document("1", "a;b", ("a", "b"))]
 
 
 def test_a_damaged_file_gives_the_documents_before_the_damage(tmp_path):

@@ -145,7 +145,7 @@ def node_vectors(prepared: Prepared, tree: LabelTree, level: int) -> NDArray[np.
     members = sp.csr_array(
         (ones, (node_of_label, np.arange(tree.n_labels))), shape=(tree.level_sizes[level], tree.n_labels)
     )
-    vectors = (members @ prepared.label_features) @ prepared.word_vectors
+    vectors = members @ (prepared.label_features @ prepared.word_vectors)  # never a second copy of the features
     vectors -= vectors.mean(axis=0)
     return (vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-6)).astype(np.float32)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,6 +10,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from haxmlnet.data.cores import usable_cores
 from haxmlnet.data.tokens import TokenArray
 from haxmlnet.text import table_kernels
 from haxmlnet.text.words import Words, WordTable, split_texts
@@ -35,7 +35,7 @@ class WordCollector:
 
     def encode_blocks(self, blocks: Iterable[list[str]], n_threads: int | None = None) -> Iterator[TokenArray]:
         """Give the ids of each block of texts, in order; threads split a few blocks ahead."""
-        for block in map_ahead(_collect, blocks, n_threads or n_cores()):
+        for block in map_ahead(_collect, blocks, n_threads or usable_cores()):
             ids = self._table.add(block.words)
             self._add_frequencies(ids, block.frequencies)
             yield TokenArray.from_lengths(ids[block.ids], block.lengths)
@@ -133,8 +133,3 @@ def map_ahead(function: Callable[[Item], Result], items: Iterable[Item], n_threa
         finally:
             for future in ahead:
                 future.cancel()
-
-
-def n_cores() -> int:
-    """Count the processor cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from haxmlnet.data.cores import usable_cores
 from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
 from haxmlnet.errors import DataError, ModelError
-from haxmlnet.text.collector import WordCollector, blocks_of, document_frequencies, map_ahead, n_cores
+from haxmlnet.text.collector import WordCollector, blocks_of, document_frequencies, map_ahead
 from haxmlnet.text.rust import SPECIAL_WORDS, rust_tokenizer
 from haxmlnet.text.words import Words, WordTable, split_texts
 
@@ -54,7 +55,7 @@ class WordTokenizer:
         """Turn texts into word ids, calling `advance` with the number of texts done now and then."""
         blocks = list(blocks_of(texts))
         encoded: list[TokenArray] = []
-        for tokens in map_ahead(self._encode_block, blocks, max(min(len(blocks), n_cores()), 1)):
+        for tokens in map_ahead(self._encode_block, blocks, max(min(len(blocks), usable_cores()), 1)):
             encoded.append(tokens)
             advance(len(tokens))
         return encoded[0] if len(encoded) == 1 else concatenated(encoded)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,6 +9,7 @@ import numba
 import torch
 from threadpoolctl import threadpool_limits
 
+from haxmlnet.data.cores import usable_cores
 from haxmlnet.errors import SettingError
 
 
@@ -29,11 +29,6 @@ def device_for_loading(name: str) -> torch.device:
         return chosen_device(name)
     except SettingError:
         return chosen_device("auto")
-
-
-def usable_cores() -> int:
-    """Count the cores this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
