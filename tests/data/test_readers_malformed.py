@@ -2,6 +2,7 @@
 
 import gzip
 import random
+import time
 import zlib
 from pathlib import Path
 
@@ -309,3 +310,19 @@ def message_of(path, **options):
 def zcat(content):
     """Decompress as far as the data goes."""
     return zlib.decompressobj(wbits=31).decompress(content)
+
+
+def test_a_header_of_very_many_columns_is_refused_at_once(tmp_path):
+    path = tmp_path / "wide.tsv"
+    path.write_text("\t".join(f"c{i}" for i in range(200_000)) + "\n")
+    started = time.perf_counter()
+    with pytest.raises(DataError, match=r"wide\.tsv:1"):
+        list(iterate_documents(path, with_labels=True))
+    assert time.perf_counter() - started < 5
+
+
+def test_a_fasttext_label_of_spaces_alone_is_refused(tmp_path):
+    path = tmp_path / "train.fasttext"
+    path.write_text("__label__\x1c text\n")
+    with pytest.raises(DataError, match="has no name after it"):
+        list(iterate_documents(path, with_labels=True))

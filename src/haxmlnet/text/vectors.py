@@ -109,7 +109,7 @@ def _parse_vector(path: str | Path, number: int, numbers: bytes) -> NDArray[np.f
             vector = np.array(numbers.split(), dtype=np.float32)
     except ValueError:
         shown = numbers[:40].decode("utf-8", "replace")
-        raise DataError(f"{path}:{number}: expected numbers after the word, got '{shown}'.") from None
+        raise DataError(f"{path}:{number}: expected numbers after the word, got {shown!r}.") from None
     if len(vector) == 0:
         raise DataError(f"{path}:{number}: expected numbers after the word, got none.")
     if not np.isfinite(vector).all():

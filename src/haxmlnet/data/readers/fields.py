@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from haxmlnet.data.readers.documents import Document, ReadOptions
@@ -40,7 +40,7 @@ def split_labels(labels: str, separator: str) -> list[str]:
     return [label.strip() for label in labels.split(separator)] if labels.strip() else []
 
 
-def without_repetitions(labels: list[str]) -> tuple[str, ...]:
+def without_repetitions(labels: Sequence[str]) -> tuple[str, ...]:
     """Keep each label once, where it comes first."""
     return tuple(labels) if len(set(labels)) == len(labels) else tuple(dict.fromkeys(labels))
 

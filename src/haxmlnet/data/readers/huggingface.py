@@ -36,11 +36,18 @@ def read_huggingface(source: Source, options: ReadOptions, with_labels: bool) ->
     classes = _classes(source.path, options.label_field) if with_labels else None
     n_rows = 0
     for file in files:
-        if not file.is_file():
-            raise source.error(f"there is no {file.name} beside it, which it names. Save the data set again.")
+        if not _is_file(file):
+            raise source.error(f"there is no {show(file.name)} beside it, which it names. Save the data set again.")
         for document in _read_file(file, n_rows, options, with_labels, classes):
             n_rows += 1
             yield document
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name longer than the file system takes
+        return False
 
 
 def _data_files(source: Source) -> list[Path]:

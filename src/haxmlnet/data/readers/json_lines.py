@@ -6,15 +6,16 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import orjson
+import msgspec
 
 from haxmlnet.data.readers.documents import Document, ReadOptions
 from haxmlnet.data.readers.fields import refuse_half_characters, show, to_document
-from haxmlnet.data.readers.record_columns import to_documents
 from haxmlnet.data.readers.source import Source
+from haxmlnet.data.readers.usual_lines import UsualLines
 from haxmlnet.errors import DataError
 
 Record = dict[str, Any]
+_DECODER = msgspec.json.Decoder(Record)
 _BLOCK_SIZE = 1 << 16  # larger blocks leave the processor's cache before they are used
 
 
@@ -27,36 +28,18 @@ def read_records(
     source: Source, options: ReadOptions, with_labels: bool, prepare: Callable[[Record], Record] | None = None
 ) -> Iterator[Document | DataError]:
     """Read JSON objects that `prepare` brings into the form the options describe."""
+    usual = UsualLines.of(options, with_labels) if prepare is None else None
     for first, lines in source.line_blocks(_BLOCK_SIZE):
-        documents = _read_quickly(first, lines, options, with_labels, prepare)
+        documents = usual.read(lines, first) if usual else None
         if documents is not None:
             yield from documents
             continue
         for number, line in enumerate(lines, first):
             if not line.isspace():
-                yield _read_with_care(source, number, line, options, with_labels, prepare)
+                yield _read_line(source, number, line, options, with_labels, prepare)
 
 
-def _read_quickly(
-    first: int,
-    lines: list[bytes],
-    options: ReadOptions,
-    with_labels: bool,
-    prepare: Callable[[Record], Record] | None,
-) -> list[Document] | None:
-    """Read lines in which all is well; None means that some line is blank, wrong or unusual."""
-    try:
-        records = list(map(orjson.loads, lines))
-        if set(map(type, records)) != {dict}:
-            return None
-        if prepare is not None:
-            records = list(map(prepare, records))
-    except ValueError:  # refused by the library or by `prepare`
-        return None
-    return to_documents(records, range(first, first + len(records)), options, with_labels)
-
-
-def _read_with_care(
+def _read_line(
     source: Source,
     number: int,
     line: bytes,
@@ -64,10 +47,15 @@ def _read_with_care(
     with_labels: bool,
     prepare: Callable[[Record], Record] | None,
 ) -> Document | DataError:
-    """Read a line by the parser that takes all that Python does, and that explains what is wrong."""
+    def document_of(record: Record) -> Document:
+        return to_document(prepare(record) if prepare else record, options, with_labels, number)
+
     try:
-        record = parse_object(line)
-        document = to_document(prepare(record) if prepare else record, options, with_labels, number)
+        return document_of(_DECODER.decode(line))
+    except (ValueError, RecursionError):
+        pass  # what the fast library refuses may be fine for Python's own, which also explains what is wrong
+    try:
+        document = document_of(parse_object(line))
         if b"\\" in line:
             refuse_half_characters(document)
     except DataError as error:

@@ -35,7 +35,7 @@ def read_fasttext(source: Source, options: ReadOptions, with_labels: bool) -> It
 
     def parse(line: str, number: int) -> Document:
         labels, text = _split_fasttext(line)
-        if "" in labels:
+        if not all(label.strip() for label in labels):
             raise DataError(f"'{FASTTEXT_PREFIX}' has no name after it, got {show(line)}. Name it or leave it out.")
         return Document(str(number), text, tuple(dict.fromkeys(labels)) if with_labels else ())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from haxmlnet.data.readers.documents import Document, ReadOptions
@@ -112,7 +113,7 @@ def _checked_header(
         if isinstance(row, DataError):
             raise row
         header = [name.strip() for name in row]
-        twice = [name for name in header if name and header.count(name) > 1]
+        twice = [name for name, n in Counter(header).items() if name and n > 1]
         if twice:
             raise DataError(f"the header names {show(twice[0])} twice. Rename one of the columns.")
         to_document(dict.fromkeys(header, ""), options, False, 0)

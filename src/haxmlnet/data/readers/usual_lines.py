@@ -40,7 +40,7 @@ class UsualLines:
         """Give the documents of lines, the first of which has a number; None if one line needs a closer look."""
         try:
             _check_encoding(lines)
-            records = list(map(self._decoder.decode, lines))
+            records: list[Any] = list(map(self._decoder.decode, lines))
         except (ValueError, RecursionError):
             return None
         ids, texts = self._ids(records, first), self._texts(records)
@@ -62,7 +62,7 @@ class UsualLines:
     def _texts(self, records: list[Any]) -> Iterable[str] | None:
         if self.text_names is None:
             return _titled_texts(records)
-        parts = map(attrgetter(*self.text_names), records)
+        parts: Iterable[Any] = map(attrgetter(*self.text_names), records)
         return parts if len(self.text_names) == 1 else map("\n".join, parts)
 
 
@@ -81,8 +81,9 @@ def _text_fields(field: str | tuple[str, ...] | None) -> tuple[list[str] | None,
 
 def _check_encoding(lines: list[bytes]) -> None:
     # The library does not look into the strings of other fields.
-    if not all(map(bytes.isascii, lines)):
-        b"".join(lines).decode()
+    for line in lines:
+        if not line.isascii():
+            line.decode()
 
 
 def _titled_texts(records: list[Any]) -> list[str] | None:
