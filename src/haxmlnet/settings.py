@@ -92,6 +92,11 @@ class Settings:
         "Best wrong parents, as the level above predicts them, whose children are candidates too.",
         minimum=0,
     )
+    linear: bool = setting(
+        True,
+        "Train linear classifiers over the same tree, too, and fuse their scores with those of the networks by a rule "
+        "fitted on the validation documents.",
+    )
     start_from_above: bool = setting(True, "Start each level from the encoder and shared layers of the one above.")
     averaging_start: float = setting(
         1.0, "Average the weights from this fraction of the training on; 1 is never.", minimum=0, maximum=1
@@ -156,8 +161,8 @@ class OneVsRestSettings:
 
 # The paper's network: states alone are attended to, all labels share one output, the step size is constant.
 _PLAIN_NETWORK = {
-    "attend_words": False, "own_outputs": False, "learning_rate": 1e-3, "final_learning_rate": 1.0, "warmup": 0.0,
-    "max_length": 500,
+    "attend_words": False, "own_outputs": False, "linear": False, "learning_rate": 1e-3,
+    "final_learning_rate": 1.0, "warmup": 0.0, "max_length": 500,
 }  # fmt: skip
 _LARGE_NETWORK = {
     **_PLAIN_NETWORK, "hidden_size": 512, "mlp_sizes": (512, 256), "word_size": 300, "batch_size": 200, "n_trees": 3,

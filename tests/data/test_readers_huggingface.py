@@ -132,7 +132,7 @@ ARROW = "data-00000-of-00001.arrow"
         ("state.json", b'{"_data_files": [{"filename": "../x"}]}', "d/state.json: '_data_files' must name the Arrow"),
         ("state.json", b'{"_data_files": {"x": 1}}', "d/state.json: '_data_files' must name the Arrow files, got {"),
         ("state.json", b'{"_data_files": 7}', "d/state.json: '_data_files' must name the Arrow files, got 7. Save"),
-        ("state.json", b'{"_data_files": [{"filename": "x"}]}', "d/state.json: there is no 'x' beside it, which it name"),
+        ("state.json", b'{"_data_files": [{"filename": "x"}]}', "d/state.json: there is no 'x' beside it, which"),
         ("state.json", b'{"_data_files": [', "d/state.json: not JSON ("),
         ("state.json", b'["_data_files"]', "d/state.json: must be one JSON object, got ['_data_files']. Save"),
         ("state.json", b'{"_data_files": [{"filename": "x"}], "_indices_data_files": [1]}', "d/state.json: the order "),

@@ -303,7 +303,7 @@ def test_commands_for_texts_say_what_to_do(write, name):
         list(iterate_documents(write(READABLE[name]), with_labels=True))
     first = next(iter(READABLE[name]))
     assert str(caught.value).startswith(f"{first}: the file has features, not texts, which neural methods need.")
-    assert "--method OneVsRestSVM" in str(caught.value)
+    assert "--method LinearTree" in str(caught.value)
 
 
 def test_standard_input_must_be_told(monkeypatch):

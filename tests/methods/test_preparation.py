@@ -80,7 +80,7 @@ def test_prepared_documents_are_validated_on_as_texts_are(max_validation, max_le
 def test_the_checksum_of_documents_covers_words_and_labels():
     tokens = TokenArray.from_lists([np.array([2, 3], np.int32), np.array([4], np.int32)])
     targets = sp.csr_array(np.array([[1, 0], [0, 1]], np.float32))
-    documents = Labelled(tokens, targets)
+    documents = Labelled(tokens, targets, tokens)
     others = [
         Labelled(tokens.truncated(1), targets),
         Labelled(TokenArray.from_lists([np.array([2], np.int32), np.array([3, 4], np.int32)]), targets),

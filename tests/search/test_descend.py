@@ -142,3 +142,27 @@ def test_progress_counts_every_document():
     done: list[int] = []
     search_level(NETWORKS[0], TREE, 0, new_tokens(), None, 2, done.append)
     assert sum(done) == 9
+
+
+def test_proposed_labels_are_found_whatever_their_score():
+    tokens = new_tokens()
+    exact = exhaustive(tokens)
+    worst = np.argsort(exact, axis=1)[:, :2].astype(np.int32)
+    ranking = search_tree(NETWORKS, TREE, tokens, beam=1, k=4, proposed=worst)
+    for row in range(len(tokens)):
+        assert set(worst[row].tolist()) <= set(ranking.ids[row].tolist())
+    found = ranking.ids != ABSENT
+    np.testing.assert_allclose(
+        ranking.scores[found], np.take_along_axis(exact, np.maximum(ranking.ids, 0), 1)[found], rtol=1e-4, atol=1e-7
+    )
+    assert (np.diff(ranking.scores, axis=1) <= 0).all()
+
+
+def test_only_the_paths_of_the_best_proposals_are_searched(monkeypatch):
+    monkeypatch.setattr(descend, "PROPOSED_PATHS", 1)
+    tokens = new_tokens(1)
+    proposed = np.array([[0, 10]], np.int32)
+    groups = TREE.parents[1]
+    assert groups[0] != groups[10]
+    ranking = search_tree(NETWORKS, TREE, tokens, beam=1, k=11, proposed=proposed)
+    assert 0 in ranking.ids[0]

@@ -10,11 +10,13 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 import torch
+from numpy.typing import NDArray
 
 from haxmlnet.data.labels import LabelIndex, index_labels, truth_matrix
 from haxmlnet.data.prepared import PreparedCorpus
-from haxmlnet.errors import DataError
+from haxmlnet.errors import DataError, ModelError
 from haxmlnet.methods.base import Method, checked_texts
+from haxmlnet.methods.linear_part import LinearPart, tree_for_linear
 from haxmlnet.methods.preparation import Labelled, Validation, prepare_training, validation_documents, vocabulary
 from haxmlnet.methods.tree_model import (
     TreeModel,
@@ -27,6 +29,7 @@ from haxmlnet.ranking import Ranking, average_rankings
 from haxmlnet.settings import Settings, checked_settings, preset, resolved_settings, settings_of
 from haxmlnet.store import read_arrays, write_arrays, write_text
 from haxmlnet.text.corpus_builder import prepare_texts
+from haxmlnet.text.tfidf import tfidf, word_counts
 from haxmlnet.text.tokenizer import WordTokenizer
 from haxmlnet.training.checkpoints import Checkpoints, training_identity
 from haxmlnet.training.hardware import chosen_device, device_for_loading, processor_threads, training_threads
@@ -44,6 +47,8 @@ class HAXMLNet(Settings, Method):
 
     tokenizer_: WordTokenizer
     trees_: list[TreeModel]
+    idf_: NDArray[np.float32]
+    """Weights of the words in the features of the linear part."""
 
     @classmethod
     def from_preset(cls, name: str, **settings: Any) -> Self:
@@ -114,6 +119,7 @@ class HAXMLNet(Settings, Method):
             ]
             threads = torch.get_num_threads()
         self.label_index_, self.tokenizer_, self.trees_ = corpus.label_index, tokenizer, trees
+        self.idf_ = prepared.idf
         self.label_counts_ = np.bincount(corpus.label_ids, minlength=corpus.n_labels)
         self.training_ = {
             "n_documents": len(corpus), "n_validation": len(prepared.validation or ()),
@@ -126,14 +132,24 @@ class HAXMLNet(Settings, Method):
         return self
 
     def predict(self, texts: Sequence[str], k: int = 5) -> Ranking:
-        """Rank the best k labels of each text; scores are the products of probabilities along the path."""
+        """Rank the best k labels of each text, by probability.
+
+        Without the linear part, a score is the product of the probabilities along the path.
+        """
         texts, k = self._checked_query(texts, k)
         settings = self.training_["settings"]
-        tokens = self.tokenizer_.encode(texts).truncated(settings["max_length"])
+        words = self.tokenizer_.encode(texts)
+        tokens = words.truncated(settings["max_length"])
+        features = None
+        if any(model.linear is not None for model in self.trees_):
+            features = tfidf(word_counts(words, self.tokenizer_.n_words), self.idf_)
         width = k if len(self.trees_) == 1 else min(KEPT_PER_TREE * k, len(self.label_index_))
         beam = self.beam or settings["beam"]
         with processor_threads(self.n_jobs):
-            rankings = [model.search(tokens, max(beam, _groups_with(k, model.tree)), width) for model in self.trees_]
+            rankings = [
+                model.search(tokens, features, max(beam, _groups_with(k, model.tree)), width, torch.get_num_threads())
+                for model in self.trees_
+            ]
         merged = average_rankings(rankings, k)
         return Ranking(merged.ids, merged.scores, self.label_index_.names)
 
@@ -143,6 +159,9 @@ class HAXMLNet(Settings, Method):
             write_arrays(directory / f"tree_{number}.safetensors", model.tree.to_tensors())
             for level, network in enumerate(model.networks):
                 write_arrays(directory / f"tree_{number}.level_{level}.safetensors", network_arrays(network))
+            if model.linear is not None:
+                arrays = {"idf": self.idf_, **model.linear.to_arrays()}
+                write_arrays(directory / f"tree_{number}.linear.safetensors", arrays)
 
     def _read_parts(self, directory: Path) -> None:
         settings = {**self.training_["settings"], "device": device_for_loading(self.device).type}
@@ -154,7 +173,17 @@ class HAXMLNet(Settings, Method):
             for level in range(tree.n_levels):
                 file = directory / f"tree_{number}.level_{level}.safetensors"
                 model.networks.append(saved_network(read_arrays(file), tree, level, settings, str(file)))
+            model.linear = self._read_linear_part(directory / f"tree_{number}.linear.safetensors", tree)
             self.trees_.append(model)
+
+    def _read_linear_part(self, file: Path, tree: LabelTree) -> LinearPart | None:
+        if not file.is_file():
+            return None
+        arrays, n_words = read_arrays(file), self.tokenizer_.n_words
+        self.idf_ = arrays.pop("idf", np.zeros(0, np.float32))
+        if self.idf_.shape != (n_words,):
+            raise ModelError(f"{file}: expected the weights of {n_words} words, got {self.idf_.shape}.")
+        return LinearPart.from_arrays(arrays, tree_for_linear(tree), self.label_counts_, n_words, n_more_signals=1)
 
     def describe(self) -> dict[str, Any]:
         """Say what the model is made of, as `haxmlnet inspect` prints it."""

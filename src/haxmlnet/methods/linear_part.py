@@ -15,10 +15,13 @@ from haxmlnet.errors import ModelError
 from haxmlnet.linear import LinearLevel, LinearModel
 from haxmlnet.ranking import ABSENT, Ranking, rank
 from haxmlnet.search.fusion import Fusion, fit_fusion
-from haxmlnet.tree import LabelTree
+from haxmlnet.tree import LabelTree, with_coarser_levels
 
 # Labels of a document that the rule of fusion compares.
 CANDIDATES = 64
+# More nodes in the first level than this take longer to train than one more level above them.
+MAX_FIRST_LEVEL = 512
+MAX_FAN_OUT = 32
 _MATRIX = ("values", "columns", "bounds")
 
 
@@ -68,9 +71,14 @@ class LinearPart:
 
     @classmethod
     def from_arrays(
-        cls, arrays: Mapping[str, NDArray[Any]], tree: LabelTree, label_counts: NDArray[np.int64], n_features: int
+        cls,
+        arrays: Mapping[str, NDArray[Any]],
+        tree: LabelTree,
+        label_counts: NDArray[np.int64],
+        n_features: int,
+        n_more_signals: int = 0,
     ) -> LinearPart:
-        """Make it from its named arrays, after checking that they fit the tree."""
+        """Make it from its named arrays, after checking that they fit the tree; others may add signals to the rule."""
         levels = []
         for depth, n_nodes in enumerate(tree.level_sizes):
             weights = _matrix(arrays, f"level_{depth}", (n_nodes, n_features))
@@ -82,7 +90,12 @@ class LinearPart:
         part = cls(model, label_counts)
         prefix = "fusion."
         fusion = {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
-        return cls(model, label_counts, Fusion.from_arrays(fusion, part.n_signals)) if fusion else part
+        return cls(model, label_counts, Fusion.from_arrays(fusion, part.n_signals + n_more_signals)) if fusion else part
+
+
+def tree_for_linear(tree: LabelTree) -> LabelTree:
+    """Put levels above the tree where its first one is too wide for linear classifiers."""
+    return with_coarser_levels(tree, MAX_FIRST_LEVEL, MAX_FAN_OUT)
 
 
 def marked_true(labels: NDArray[np.int32], targets: sp.csr_array) -> NDArray[np.bool_]:

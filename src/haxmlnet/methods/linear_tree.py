@@ -12,18 +12,15 @@ from numpy.typing import NDArray
 from haxmlnet.data.cores import usable_cores
 from haxmlnet.linear import LinearModel, train_linear_model
 from haxmlnet.methods.linear_method import LinearMethod
-from haxmlnet.methods.linear_part import LinearPart
-from haxmlnet.methods.preparation import held_out_size
+from haxmlnet.methods.linear_part import MAX_FAN_OUT, LinearPart, tree_for_linear
+from haxmlnet.methods.preparation import held_out_size, split_at_random
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking, average_rankings
 from haxmlnet.search.fusion import MIN_DOCUMENTS, Fusion
 from haxmlnet.settings import LinearTreeSettings
 from haxmlnet.store import read_arrays, write_arrays
-from haxmlnet.tree import LabelTree, build_label_tree, choose_level_sizes, label_features, with_coarser_levels
+from haxmlnet.tree import LabelTree, build_label_tree, choose_level_sizes, label_features
 
-# More nodes in the first level than this take longer to train than one more level above them.
-MAX_FIRST_LEVEL = 512
-MAX_FAN_OUT = 32
 # Features of a label that the tree is built by and documents are compared with.
 FEATURES_PER_LABEL = 500
 # Labels kept of each tree before the trees' scores are averaged, as a multiple of k.
@@ -89,11 +86,11 @@ def _fitted_fusion(
 
     The models that are kept are trained on all documents afterwards, so that no label loses the few it has.
     """
-    order = np.random.default_rng([settings["random_state"]]).permutation(features.shape[0])
     n_held_out = held_out_size(features.shape[0], settings)
-    held_out, kept = np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
     if n_held_out < MIN_DOCUMENTS:
         return None, 0
+    rng = np.random.default_rng([settings["random_state"]])
+    kept, held_out = split_at_random(features.shape[0], n_held_out, rng)
     prototypes = label_features(features[kept], targets[kept], FEATURES_PER_LABEL)
     model = _trained_model(features[kept], targets[kept], tree, prototypes, settings, progress)
     part = LinearPart(model, np.bincount(targets[kept].indices, minlength=targets.shape[1]))
@@ -129,4 +126,4 @@ def _grow_tree(prototypes: sp.csr_array, settings: dict[str, Any], number: int) 
     n_labels = prototypes.shape[0]
     sizes = choose_level_sizes(n_labels, settings["group_size"], n_labels, MAX_FAN_OUT) if n_labels > 2 else []
     rng = np.random.default_rng([settings["random_state"], number])
-    return with_coarser_levels(build_label_tree(prototypes, sizes, rng), MAX_FIRST_LEVEL, MAX_FAN_OUT)
+    return tree_for_linear(build_label_tree(prototypes, sizes, rng))

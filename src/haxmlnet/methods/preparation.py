@@ -16,6 +16,8 @@ from haxmlnet.data.prepared import FIRST_WORD_ID, PreparedCorpus
 from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
 from haxmlnet.methods.corpus_features import CorpusFeatures
 from haxmlnet.progress import Progress
+from haxmlnet.text.document_features import corpus_idf, document_features
+from haxmlnet.text.tfidf import tfidf, word_counts
 from haxmlnet.text.tokenizer import WordTokenizer
 from haxmlnet.text.vectors import read_vectors
 
@@ -31,13 +33,15 @@ class Labelled:
 
     tokens: TokenArray
     targets: sp.csr_array
+    words: TokenArray
+    """All words of the documents, also those that the network does not read."""
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     def take(self, rows: NDArray[np.int64]) -> Labelled:
         """Keep some documents."""
-        return Labelled(self.tokens.take(rows), self.targets[rows])
+        return Labelled(self.tokens.take(rows), self.targets[rows], self.words.take(rows))
 
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """Give all that the documents are made of, for a checksum."""
@@ -53,6 +57,19 @@ class Prepared:
     validation: Labelled | None
     word_vectors: NDArray[np.float32]
     label_features: sp.csr_array
+    features: sp.csr_array | None
+    """TF-IDF of all documents, those held out included, where a linear part is wanted."""
+    targets: sp.csr_array
+    """Labels of all documents."""
+    kept: NDArray[np.int64]
+    """The documents that were not held out."""
+    idf: NDArray[np.float32]
+
+    @property
+    def validation_features(self) -> sp.csr_array:
+        """TF-IDF of the documents to validate on."""
+        assert self.validation is not None
+        return tfidf(word_counts(self.validation.words, len(self.idf)), self.idf)
 
 
 def vocabulary(corpus: PreparedCorpus, settings: Mapping[str, Any]) -> WordTokenizer:
@@ -74,7 +91,11 @@ def prepare_training(
     """
     rng = np.random.default_rng([settings["random_state"]])
     n_held_out = 0 if validation is not None else held_out_size(len(corpus), settings)
-    kept, held_out = split_documents(corpus.targets, n_held_out, rng)
+    if settings["linear"]:
+        # The rule of fusion needs documents as they come; the linear part learns from all of them in the end.
+        kept, held_out = split_at_random(len(corpus), n_held_out, rng)
+    else:
+        kept, held_out = split_documents(corpus.targets, n_held_out, rng)
     n_words = tokenizer.n_words
     features = CorpusFeatures(corpus, n_words, kept, progress)
     by_label = features.by_label()
@@ -83,10 +104,28 @@ def prepare_training(
     else:
         with progress.stage("vectors", None, "words"):
             word_vectors = read_vectors(settings["vectors"], tokenizer.words, rng)
-    documents = Labelled(corpus.tokens.limited(n_words).truncated(settings["max_length"]), corpus.targets)
+    words = corpus.tokens.limited(n_words)
+    documents = Labelled(words.truncated(settings["max_length"]), corpus.targets, words)
     if validation is None:
         validation = documents.take(held_out)
-    return Prepared(documents.take(kept), validation or None, word_vectors, by_label)
+    return Prepared(
+        documents.take(kept),
+        validation or None,
+        word_vectors,
+        by_label,
+        document_features(corpus, n_words, progress) if settings["linear"] else None,
+        corpus.targets,
+        kept,
+        corpus_idf(corpus, n_words),
+    )
+
+
+def split_at_random(
+    n_documents: int, n_held_out: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Choose documents to hold out; give (kept, held out)."""
+    order = rng.permutation(n_documents)
+    return np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
 
 
 def split_documents(
@@ -118,7 +157,7 @@ def validation_documents(
         tokens, targets = _in_training_ids(given, rows, tokenizer), _in_training_columns(given, rows, index)
     else:
         tokens, targets = tokenizer.encode([given[0][row] for row in rows]), given[1][rows]
-    return Labelled(tokens.truncated(settings["max_length"]), targets)
+    return Labelled(tokens.truncated(settings["max_length"]), targets, tokens)
 
 
 def held_out_size(n_documents: int, settings: Mapping[str, Any]) -> int:

@@ -14,20 +14,27 @@ from numpy.typing import NDArray
 
 from haxmlnet.data.tokens import TokenArray
 from haxmlnet.errors import ModelError
+from haxmlnet.linear import train_linear_model
+from haxmlnet.methods.corpus_features import FEATURES_PER_LABEL
+from haxmlnet.methods.linear_part import CANDIDATES, LinearPart, marked_true, tree_for_linear
 from haxmlnet.methods.preparation import Labelled, Prepared
 from haxmlnet.metrics import judge, ndcg_at_k
 from haxmlnet.network.encoder import BiLSTMEncoder
 from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.progress import Progress
-from haxmlnet.ranking import Ranking
+from haxmlnet.ranking import ABSENT, Ranking, rank
 from haxmlnet.search.descend import search_level, search_tree
+from haxmlnet.search.fusion import MIN_DOCUMENTS, fit_fusion
 from haxmlnet.training.candidates import CandidateSource
 from haxmlnet.training.checkpoints import Checkpoints
 from haxmlnet.training.hardware import chosen_device
 from haxmlnet.training.trainer import LevelData, LevelTrainer, TrainingPlan
-from haxmlnet.tree import LabelTree, build_label_tree, choose_level_sizes
+from haxmlnet.tree import LabelTree, build_label_tree, choose_level_sizes, label_features
 
 MAX_FAN_OUT = 16
+LINEAR_BEAM = 10
+LINEAR_C, LINEAR_PRUNE = 1.0, 0.1
+LEAST_SCORE = 1e-9
 
 
 @dataclass
@@ -37,11 +44,27 @@ class TreeModel:
     tree: LabelTree
     networks: list[LabelAttentionNetwork] = field(default_factory=list)
     score: float = -1.0
-    """Validation nDCG@5 of the labels; -1 where nothing was held out."""
+    """Validation nDCG@5 of the labels, by the networks alone; -1 where nothing was held out."""
+    linear: LinearPart | None = None
+    """Linear classifiers over the same labels, with the rule that fuses both; None: the networks alone."""
 
-    def search(self, tokens: TokenArray, beam: int, k: int) -> Ranking:
+    def search(self, tokens: TokenArray, features: sp.csr_array | None, beam: int, k: int, n_threads: int) -> Ranking:
         """Rank the best k labels of each document."""
-        return search_tree(self.networks, self.tree, tokens, beam, k)
+        if self.linear is None or self.linear.fusion is None or features is None:
+            return search_tree(self.networks, self.tree, tokens, beam, k)
+        ranking, signals = self.candidates(tokens, features, self.linear, beam, k, n_threads)
+        probabilities = self.linear.fusion.probabilities(signals, ranking.ids != ABSENT)
+        return rank(ranking.ids, probabilities, k, None, ranking.n_ids)
+
+    def candidates(
+        self, tokens: TokenArray, features: sp.csr_array, linear: LinearPart, beam: int, k: int, n_threads: int
+    ) -> tuple[Ranking, NDArray[np.float32]]:
+        """Give the best labels of either part, and what both say of them: (documents, W, signals)."""
+        proposed = linear.model.search(features, LINEAR_BEAM, CANDIDATES, n_threads).ids
+        ranking = search_tree(self.networks, self.tree, tokens, beam, max(2 * CANDIDATES, k), proposed)
+        attention = np.log(np.maximum(ranking.scores, LEAST_SCORE))
+        signals = linear.signals(features, ranking.ids, n_threads)
+        return ranking, np.concatenate([signals, attention[..., None]], axis=-1)
 
     def describe_level(self, level: int) -> dict[str, Any]:
         """Count the nodes of a level, the children of each (fewest and most) and the numbers learned."""
@@ -89,7 +112,48 @@ def train_tree(
                 training.descend(network, level, settings["beam"], progress)
             if validation is not None:
                 validation.descend(network, level, settings["beam"], progress)
+    if settings["linear"]:
+        model.linear = _linear_part(model, prepared, settings, progress)
     return model
+
+
+def _linear_part(
+    model: TreeModel, prepared: Prepared, settings: Mapping[str, Any], progress: Progress
+) -> LinearPart | None:
+    """Train linear classifiers, fit the rule of fusion on the validation documents, and learn from all documents."""
+    validation, features = prepared.validation, prepared.features
+    if validation is None or len(validation) < MIN_DOCUMENTS or features is None:
+        return None
+    n_threads = torch.get_num_threads()
+    tree = tree_for_linear(model.tree)
+
+    def trained(rows: NDArray[np.int64], prototypes: sp.csr_array) -> LinearPart:
+        linear = train_linear_model(
+            features[rows],
+            prepared.targets[rows],
+            tree,
+            prototypes,
+            C=LINEAR_C,
+            prune=LINEAR_PRUNE,
+            seed=settings["random_state"],
+            n_threads=n_threads,
+            progress=progress,
+        )
+        return LinearPart(linear, np.bincount(prepared.targets[rows].indices, minlength=tree.n_labels))
+
+    part = trained(prepared.kept, prepared.label_features)
+    ranking, signals = model.candidates(
+        validation.tokens, prepared.validation_features, part, settings["beam"], CANDIDATES, n_threads
+    )
+    right = marked_true(ranking.ids, validation.targets)
+    fusion = fit_fusion(signals, ranking.ids != ABSENT, right, settings["random_state"])
+    if fusion is None:
+        return None
+    if len(prepared.kept) < features.shape[0]:
+        everything = np.arange(features.shape[0])
+        by_label = label_features(features, prepared.targets, FEATURES_PER_LABEL)
+        part = trained(everything, by_label)
+    return LinearPart(part.model, part.label_counts, fusion)
 
 
 def new_network(

@@ -11,21 +11,36 @@ from numpy.typing import NDArray
 from haxmlnet.data.tokens import TokenArray, length_sorted_batches
 from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.ranking import ABSENT, Ranking, rank
-from haxmlnet.tree import LabelTree, children_of
+from haxmlnet.tree import LabelTree, ancestors_of, children_of, marked_in_rows
 
 # Numbers in the largest array of a prediction batch, (B, C, H): 256 MB of float32.
 LARGEST_ARRAY = 2**26
 MAX_BATCH = 256
+# Labels of another model, best first, whose paths are searched beside the best nodes of every level.
+PROPOSED_PATHS = 8
 
 
 def search_tree(
-    networks: Sequence[LabelAttentionNetwork], tree: LabelTree, tokens: TokenArray, beam: int, k: int
+    networks: Sequence[LabelAttentionNetwork],
+    tree: LabelTree,
+    tokens: TokenArray,
+    beam: int,
+    k: int,
+    proposed: NDArray[np.int32] | None = None,
 ) -> Ranking:
-    """Rank the best k labels of each document; a label's score is the product along its path."""
+    """Rank the best k labels of each document; a label's score is the product along its path.
+
+    Labels that another model proposes (documents, W), best first, are scored and kept as well: the best of them on
+    every level, all of them in the end as far as their groups were searched.
+    """
     ranking: Ranking | None = None
     for level, network in enumerate(networks):
-        width = k if level == len(networks) - 1 else beam
-        ranking = search_level(network, tree, level, tokens, ranking, width)
+        is_last = level == len(networks) - 1
+        width, kept = k if is_last else beam, proposed
+        if proposed is not None and not is_last:
+            kept = ancestors_of(tree, proposed[:, :PROPOSED_PATHS], level)
+            width += PROPOSED_PATHS
+        ranking = search_level(network, tree, level, tokens, ranking, width, kept=kept)
     assert ranking is not None
     return ranking
 
@@ -38,19 +53,36 @@ def search_level(
     above: Ranking | None,
     width: int,
     advance: Callable[[int], None] = lambda n: None,
+    kept: NDArray[np.int32] | None = None,
 ) -> Ranking:
-    """Rank the nodes of one level: all of them at level 0, else the children of the nodes ranked above."""
+    """Rank the nodes of one level: all of them at level 0, else the children of the nodes ranked above.
+
+    Nodes to keep (documents, W) are among the `width` nodes of the ranking, whatever their score.
+    """
     n_nodes = tree.level_sizes[level]
     width = min(width, n_nodes)
     ids = np.full((len(tokens), width), ABSENT, np.int32)
     scores = np.zeros((len(tokens), width), np.float32)
     for rows in length_sorted_batches(tokens.lengths, _batch_limit(network, tree, level, above)):
         nodes, probabilities = _score_nodes(network, tree, level, tokens, rows, above)
+        if kept is not None:
+            nodes, probabilities = _best_and_kept(nodes, probabilities, kept[rows], width)
         best = rank(nodes, probabilities, width, None, n_nodes)
         ids[rows, : best.ids.shape[1]] = best.ids
         scores[rows, : best.ids.shape[1]] = best.scores
         advance(len(rows))
     return Ranking(ids, scores, None, n_nodes)
+
+
+def _best_and_kept(
+    nodes: NDArray[np.int32], probabilities: NDArray[np.float32], kept: NDArray[np.int32], width: int
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    if nodes.shape[1] <= width:
+        return nodes, probabilities
+    keys = probabilities.astype(np.float64) + marked_in_rows(np.ascontiguousarray(nodes), kept)
+    keys[nodes == ABSENT] = -1
+    chosen = np.argpartition(-keys, width - 1, axis=1)[:, :width]
+    return np.take_along_axis(nodes, chosen, 1), np.take_along_axis(probabilities, chosen, 1)
 
 
 def _score_nodes(

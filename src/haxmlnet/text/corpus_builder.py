@@ -6,6 +6,7 @@ import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from haxmlnet.progress import Progress
 from haxmlnet.text.collector import WordCollector, blocks_of
 
 _BLOCK_IDS = 4_000_000
+_SOME_DOCUMENTS = 256
 Advance = Callable[[int], None]
 
 
@@ -68,20 +70,31 @@ class _Words:
     frequencies: NDArray[np.int64]
 
 
+class _Numbers(dict[str, int]):
+    """Numbers names as they are asked for."""
+
+    def __missing__(self, name: str) -> int:
+        number = self[name] = len(self)
+        return number
+
+
 @dataclass
 class _LabelCollector:
     """Labels numbered as they come; labels are few compared with documents, and stay in memory."""
 
-    ids: dict[str, int] = field(default_factory=dict)
+    ids: _Numbers = field(default_factory=_Numbers)
     flat: array[int] = field(default_factory=lambda: array("i"))
-    bounds: array[int] = field(default_factory=lambda: array("q", [0]))
+    lengths: array[int] = field(default_factory=lambda: array("i"))
 
     def take_from(self, documents: Iterable[Document]) -> Iterator[str]:
         """Keep the labels of the documents, and pass their texts on."""
-        for document in documents:
-            self.flat.extend({self.ids.setdefault(label, len(self.ids)) for label in document.labels})
-            self.bounds.append(len(self.flat))
-            yield document.text
+        stream = iter(documents)
+        # Some documents at a time, in calls that loop in C: there are millions of labels.
+        while some := list(islice(stream, _SOME_DOCUMENTS)):
+            _, texts, labels = zip(*some, strict=True)
+            self.flat.extend(map(self.ids.__getitem__, chain.from_iterable(labels)))
+            self.lengths.extend(map(len, labels))
+            yield from texts
 
     def matrix(self) -> tuple[list[str], sp.csr_array]:
         """Give the names of the labels in alphabetical order, and the matrix (documents x labels) in that order."""
@@ -89,10 +102,12 @@ class _LabelCollector:
         rank = np.empty(len(names), np.int32)
         rank[[self.ids[name] for name in names]] = np.arange(len(names), dtype=np.int32)
         label_ids = rank[np.frombuffer(self.flat, np.int32)] if self.flat else np.zeros(0, np.int32)
-        bounds = np.frombuffer(self.bounds, np.int64)
+        bounds = np.zeros(len(self.lengths) + 1, np.int64)
+        np.cumsum(np.frombuffer(self.lengths, np.int32) if self.lengths else [], out=bounds[1:])
         ones = np.ones(len(label_ids), np.float32)
         matrix = csr_view(ones, label_ids, bounds, len(names))
-        matrix.sort_indices()
+        matrix.sum_duplicates()
+        matrix.data[:] = 1
         return names, matrix
 
 

@@ -30,6 +30,22 @@ def ancestors_of(tree: LabelTree, labels: NDArray[np.int32], level: int) -> NDAr
     return nodes
 
 
+def marked_in_rows(nodes: NDArray[np.int32], wanted: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Say which nodes (B, C) are among the wanted ones (B, K) of their document."""
+    marks = np.zeros(nodes.shape, np.bool_)
+    _mark(nodes, np.sort(wanted, axis=1), marks)
+    return marks
+
+
+@numba.njit(cache=True)
+def _mark(nodes, wanted, marks):  # type: ignore[no-untyped-def]
+    for row in range(nodes.shape[0]):
+        for column in range(nodes.shape[1]):
+            node = nodes[row, column]
+            position = np.searchsorted(wanted[row], node)
+            marks[row, column] = node != ABSENT and position < wanted.shape[1] and wanted[row, position] == node
+
+
 @numba.njit(cache=True)
 def _fill_children(starts, children, parents, scores, nodes, node_scores):  # type: ignore[no-untyped-def]
     for row in range(parents.shape[0]):

@@ -71,7 +71,7 @@ class Source:
         Lines of standard input come at once, one by one, as the next may take its time.
         """
         if self.path is None or self.packing:
-            yield from self._gathered_lines(size if self.packing else 0)
+            yield from self._gathered_lines(0 if self.path is None else size)
             return
         block, self._first = self._first, []
         with self._explain_failures():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from itertools import chain, repeat
 from operator import attrgetter
 from typing import Any
@@ -20,13 +21,15 @@ class UsualLines:
     """Reads lines whose fields are of the types they should be; the library checks them as it reads."""
 
     def __init__(self, options: ReadOptions, with_labels: bool) -> None:
-        self.has_ids_by_default = options.id_field == DEFAULT_ID_FIELD
-        self.text_names, text_fields = _text_fields(options.text_field)
-        fields = [("identity", str | int | UnsetType, _field(options.id_field, UNSET)), *text_fields]
+        self.may_lack_ids = options.id_field == DEFAULT_ID_FIELD
+        self.with_labels = with_labels
+        self.text_names, fields = _text_fields(options.text_field)
+        fields.append(("identity", str | int | UnsetType, _field(options.id_field, UNSET)))
         if with_labels:
             fields.append(("labels", tuple[str, ...], _field(options.label_field)))
-        self.with_labels = with_labels
-        self._decoder = msgspec.json.Decoder(msgspec.defstruct("Line", fields, kw_only=True, gc=False))
+        self._decode_these = _decoder(fields, forbid_others=True)
+        self._decode_among_others = _decoder(fields, forbid_others=False)
+        self._has_others = False
 
     @classmethod
     def of(cls, options: ReadOptions, with_labels: bool) -> UsualLines | None:
@@ -38,16 +41,27 @@ class UsualLines:
 
     def read(self, lines: list[bytes], first: int) -> list[Document] | None:
         """Give the documents of lines, the first of which has a number; None if one line needs a closer look."""
-        try:
-            _check_encoding(lines)
-            records: list[Any] = list(map(self._decoder.decode, lines))
-        except (ValueError, RecursionError):
+        records = self._decoded(lines)
+        if records is None:
             return None
         ids, texts = self._ids(records, first), self._texts(records)
         labels = _different_labels([record.labels for record in records]) if self.with_labels else repeat(())
         if ids is None or texts is None or labels is None:
             return None
         return list(map(tuple.__new__, repeat(Document), zip(ids, texts, labels, strict=False)))
+
+    def _decoded(self, lines: list[bytes]) -> list[Any] | None:
+        if not self._has_others:
+            with suppress(ValueError, RecursionError):
+                return list(map(self._decode_these, lines))
+        try:
+            # The library does not look into the strings of other fields.
+            _check_encoding(lines)
+            records = list(map(self._decode_among_others, lines))
+        except (ValueError, RecursionError):
+            return None
+        self._has_others = True
+        return records
 
     def _ids(self, records: list[Any], first: int) -> Iterable[str] | None:
         ids = [record.identity for record in records]
@@ -56,14 +70,20 @@ class UsualLines:
             return ids
         if types == _INTEGER:
             return map(str, ids)
-        # Not by default, a field that is not there is an error.
-        return map(str, range(first, first + len(ids))) if types == _ABSENT and self.has_ids_by_default else None
+        if types == _ABSENT and self.may_lack_ids:
+            return map(str, range(first, first + len(ids)))
+        return None
 
     def _texts(self, records: list[Any]) -> Iterable[str] | None:
         if self.text_names is None:
             return _titled_texts(records)
         parts: Iterable[Any] = map(attrgetter(*self.text_names), records)
         return parts if len(self.text_names) == 1 else map("\n".join, parts)
+
+
+def _decoder(fields: list[tuple[str, Any, Any]], *, forbid_others: bool) -> Callable[[bytes], Any]:
+    record = msgspec.defstruct("Line", fields, kw_only=True, gc=False, forbid_unknown_fields=forbid_others)
+    return msgspec.json.Decoder(record).decode
 
 
 def _field(name: str, *default: Any) -> Any:
@@ -80,7 +100,6 @@ def _text_fields(field: str | tuple[str, ...] | None) -> tuple[list[str] | None,
 
 
 def _check_encoding(lines: list[bytes]) -> None:
-    # The library does not look into the strings of other fields.
     for line in lines:
         if not line.isascii():
             line.decode()

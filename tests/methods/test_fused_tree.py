@@ -1,0 +1,78 @@
+"""HAXMLNet with its linear part."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from haxmlnet.errors import ModelError
+from haxmlnet.methods import load_model
+from haxmlnet.methods.haxmlnet import HAXMLNet
+from haxmlnet.ranking import ABSENT
+from haxmlnet.store import read_arrays, write_arrays
+
+# Enough of the tiny corpus is held out to fit the rule of fusion.
+HELD_OUT = {"validation_fraction": 0.4, "epochs": 3}
+
+
+@pytest.fixture(scope="module")
+def fused(new_hasty_model, tiny_corpus) -> HAXMLNet:
+    return new_hasty_model("HAXMLNet", **HELD_OUT).fit(*tiny_corpus)
+
+
+def test_the_linear_part_helps_networks_that_have_learned_little(fused, new_hasty_model, tiny_corpus, unseen_documents):
+    alone = new_hasty_model("HAXMLNet", **HELD_OUT, linear=False).fit(*tiny_corpus)
+    assert alone.trees_[0].linear is None
+    assert fused.trees_[0].linear is not None
+    better, worse = (model.evaluate(*unseen_documents).values["nDCG@5"] for model in (fused, alone))
+    assert better > worse + 5
+
+
+def test_scores_are_probabilities(fused, make_documents):
+    texts, labels = make_documents(400, 7)
+    ranking = fused.predict(texts, k=24)
+    right = np.array([[label in truth for label in row] for row, truth in zip(ranking.labels, labels, strict=True)])
+    assert abs(right.mean() - ranking.scores.mean()) < 0.03
+
+
+def test_both_parts_speak_in_the_rule(fused, unseen_documents):
+    model = fused.trees_[0]
+    words = fused.tokenizer_.encode(unseen_documents[0][:20])
+    features = model.linear.model.prototypes[:20]
+    ranking, signals = model.candidates(words, features, model.linear, 16, 24, 1)
+    assert signals.shape == (*ranking.ids.shape, model.linear.n_signals + 1)
+    present = ranking.ids != ABSENT
+    np.testing.assert_allclose(np.exp(signals[..., -1][present]), ranking.scores[present], rtol=1e-4)
+
+
+def test_the_linear_part_learns_from_the_documents_held_out_too(fused, tiny_corpus):
+    _, labels = tiny_corpus
+    counts = {name: sum(name in row for row in labels) for name in fused.classes_}
+    assert fused.trees_[0].linear.label_counts.tolist() == list(counts.values())
+
+
+def test_given_validation_documents_are_used(new_hasty_model, tiny_corpus, make_documents):
+    model = new_hasty_model("HAXMLNet").fit(*tiny_corpus, validation=make_documents(60, 3))
+    assert model.trees_[0].linear is not None
+    assert model.trees_[0].linear.fusion is not None
+
+
+def test_it_is_saved_and_loaded(fused, unseen_documents, tmp_path):
+    fused.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict(unseen_documents[0]).scores, fused.predict(unseen_documents[0]).scores)
+
+
+def test_one_by_one_is_as_in_a_batch(fused, unseen_documents):
+    texts = [*unseen_documents[0], "", "words nobody knows"]
+    together = fused.predict(texts, k=4)
+    for row, text in enumerate(texts):
+        np.testing.assert_allclose(fused.predict([text], k=4).scores[0], together.scores[row], atol=1e-5)
+
+
+def test_word_weights_of_another_vocabulary_are_refused(fused, tmp_path):
+    fused.save(tmp_path / "model")
+    file = tmp_path / "model" / "tree_0.linear.safetensors"
+    write_arrays(file, {**read_arrays(file), "idf": np.zeros(3, np.float32)})
+    with pytest.raises(ModelError, match="expected the weights of"):
+        fused._read_linear_part(file, fused.trees_[0].tree)

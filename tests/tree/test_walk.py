@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from haxmlnet.ranking import ABSENT
+from haxmlnet.tree import LabelTree, ancestors_of, marked_in_rows, with_coarser_levels
+
+TREE = LabelTree((np.array([0, 0, 1, 1], np.int32), np.array([0, 1, 1, 2, 3, 3, 2, 0], np.int32)), 8)
+
+
+def test_ancestors_are_parents_of_parents():
+    labels = np.array([[0, 7, ABSENT], [4, 2, 3]], np.int32)
+    assert ancestors_of(TREE, labels, 2).tolist() == labels.tolist()
+    assert ancestors_of(TREE, labels, 1).tolist() == [[0, 0, ABSENT], [3, 1, 2]]
+    assert ancestors_of(TREE, labels, 0).tolist() == [[0, 0, ABSENT], [1, 0, 1]]
+
+
+@given(st.data())
+def test_marks_say_what_a_set_says(data):
+    n_rows = data.draw(st.integers(0, 4))
+    numbers = st.integers(ABSENT, 6)
+    nodes = data.draw(hnp.arrays(np.int32, (n_rows, 5), elements=numbers))
+    wanted = data.draw(hnp.arrays(np.int32, (n_rows, 3), elements=numbers))
+    expected = [
+        [node != ABSENT and node in row_wanted for node in row]
+        for row, row_wanted in zip(nodes.tolist(), wanted.tolist(), strict=True)
+    ]
+    assert marked_in_rows(nodes, wanted).tolist() == expected
+
+
+def test_coarser_levels_keep_the_groups_and_their_numbers():
+    groups = np.arange(64, dtype=np.int32) // 4
+    tree = with_coarser_levels(LabelTree((groups,), 64), 4, 4)
+    assert tree.level_sizes == [4, 16, 64]
+    np.testing.assert_array_equal(tree.parents[-1], groups)
+    np.testing.assert_array_equal(tree.parents[0], np.arange(16) // 4)
+    tree.check()
+
+
+def test_a_small_or_flat_tree_stays_as_it_is():
+    assert with_coarser_levels(TREE, 2, 4).level_sizes == TREE.level_sizes
+    assert with_coarser_levels(LabelTree((), 100), 4, 4).level_sizes == [100]
