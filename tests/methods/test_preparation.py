@@ -82,9 +82,9 @@ def test_the_checksum_of_documents_covers_words_and_labels():
     targets = sp.csr_array(np.array([[1, 0], [0, 1]], np.float32))
     documents = Labelled(tokens, targets, tokens)
     others = [
-        Labelled(tokens.truncated(1), targets),
-        Labelled(TokenArray.from_lists([np.array([2], np.int32), np.array([3, 4], np.int32)]), targets),
-        Labelled(tokens, targets[:, ::-1]),
+        Labelled(tokens.truncated(1), targets, tokens),
+        Labelled(TokenArray.from_lists([np.array([2], np.int32), np.array([3, 4], np.int32)]), targets, tokens),
+        Labelled(tokens, targets[:, ::-1], tokens),
     ]
     identities = [training_identity({}, "", each.arrays())["data"] for each in [documents, *others]]
     assert len(set(identities)) == 4
