@@ -10,6 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 ABSENT = -1
+# Labels kept of each ranking before several are averaged, as a multiple of k.
+KEPT_PER_RANKING = 10
 _NOTHING = np.array([None], dtype=object)
 
 
@@ -89,6 +91,11 @@ def rank(
     order = np.lexsort((ids, -keys), axis=1)[:, :k]
     ids, keys = np.take_along_axis(ids, order, 1), np.take_along_axis(keys, order, 1)
     return Ranking(ids, np.where(ids == ABSENT, 0, keys).astype(np.float32), names, n_ids)
+
+
+def width_per_tree(k: int, n_trees: int, n_labels: int) -> int:
+    """Say how many labels each tree ranks, so that the mean of their scores has the right best k."""
+    return k if n_trees == 1 else min(KEPT_PER_RANKING * k, n_labels)
 
 
 def average_rankings(rankings: list[Ranking], k: int) -> Ranking:

@@ -8,17 +8,16 @@ import unicodedata
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import example, given, settings
 from tokenizers import Tokenizer
 
+from haxmlnet.data.labels import LabelIndex
 from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
 from haxmlnet.errors import DataError, ModelError
-from haxmlnet.text.tokenizer import (
-    SPECIAL_WORDS,
-    WordTokenizer,
-    build_vocabulary,
-    document_frequencies,
-)
+from haxmlnet.text.collector import document_frequencies
+from haxmlnet.text.corpus_builder import prepare_texts
+from haxmlnet.text.tokenizer import SPECIAL_WORDS, WordTokenizer
 
 
 def words_of(tokenizer: WordTokenizer, text: str) -> list[str]:
@@ -28,6 +27,15 @@ def words_of(tokenizer: WordTokenizer, text: str) -> list[str]:
 def spans(text: str) -> list[str]:
     _, offsets = WordTokenizer.from_words(["a"]).encode_with_offsets(text)
     return [text[start:end] for start, end in offsets]
+
+
+def build_vocabulary(texts: list[str], size: int, min_document_frequency: int) -> tuple[WordTokenizer, TokenArray]:
+    """Choose words and encode texts as a training does."""
+    corpus = prepare_texts(
+        texts, LabelIndex(np.array(["x"], dtype=object)), sp.csr_array((len(texts), 1), dtype=np.float32)
+    )
+    n_words = corpus.vocabulary_limit(size, min_document_frequency)
+    return WordTokenizer.from_words(corpus.words(n_words)), corpus.tokens.limited(n_words).packed()
 
 
 def vocabulary(texts: list[str], size: int = 100, min_document_frequency: int = 1) -> list[str]:

@@ -25,7 +25,7 @@ from haxmlnet.methods.tree_model import (
     train_tree,
 )
 from haxmlnet.progress import Progress
-from haxmlnet.ranking import Ranking, average_rankings
+from haxmlnet.ranking import Ranking, average_rankings, width_per_tree
 from haxmlnet.settings import Settings, checked_settings, preset, resolved_settings, settings_of
 from haxmlnet.store import read_arrays, write_arrays, write_text
 from haxmlnet.text.corpus_builder import prepare_texts
@@ -34,9 +34,6 @@ from haxmlnet.text.tokenizer import WordTokenizer
 from haxmlnet.training.checkpoints import Checkpoints, training_identity
 from haxmlnet.training.hardware import chosen_device, device_for_loading, processor_threads, training_threads
 from haxmlnet.tree import LabelTree
-
-# Labels kept of each tree before the trees' scores are averaged, as a multiple of k.
-KEPT_PER_TREE = 10
 
 
 class HAXMLNet(Settings, Method):
@@ -143,7 +140,7 @@ class HAXMLNet(Settings, Method):
         features = None
         if any(model.linear is not None for model in self.trees_):
             features = tfidf(word_counts(words, self.tokenizer_.n_words), self.idf_)
-        width = k if len(self.trees_) == 1 else min(KEPT_PER_TREE * k, len(self.label_index_))
+        width = width_per_tree(k, len(self.trees_), len(self.label_index_))
         beam = self.beam or settings["beam"]
         with processor_threads(self.n_jobs):
             rankings = [

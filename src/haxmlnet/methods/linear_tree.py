@@ -15,7 +15,7 @@ from haxmlnet.methods.linear_method import LinearMethod
 from haxmlnet.methods.linear_part import MAX_FAN_OUT, LinearPart, tree_for_linear
 from haxmlnet.methods.preparation import held_out_size, split_at_random
 from haxmlnet.progress import Progress
-from haxmlnet.ranking import Ranking, average_rankings
+from haxmlnet.ranking import Ranking, average_rankings, width_per_tree
 from haxmlnet.search.fusion import MIN_DOCUMENTS, Fusion
 from haxmlnet.settings import LinearTreeSettings
 from haxmlnet.store import read_arrays, write_arrays
@@ -23,8 +23,6 @@ from haxmlnet.tree import LabelTree, build_label_tree, choose_level_sizes, label
 
 # Features of a label that the tree is built by and documents are compared with.
 FEATURES_PER_LABEL = 500
-# Labels kept of each tree before the trees' scores are averaged, as a multiple of k.
-KEPT_PER_TREE = 10
 
 
 class LinearTree(LinearTreeSettings, LinearMethod):
@@ -54,7 +52,7 @@ class LinearTree(LinearTreeSettings, LinearMethod):
         return {"n_validation": n_held_out}
 
     def _rank(self, features: sp.csr_array, k: int) -> Ranking:
-        width = k if len(self.parts_) == 1 else min(KEPT_PER_TREE * k, len(self.label_index_))
+        width = width_per_tree(k, len(self.parts_), len(self.label_index_))
         n_threads = self.n_jobs or usable_cores()
         rankings = [part.search(features, max(self.beam, k), width, n_threads) for part in self.parts_]
         return average_rankings(rankings, k)
@@ -91,9 +89,9 @@ def _fitted_fusion(
         return None, 0
     rng = np.random.default_rng([settings["random_state"]])
     kept, held_out = split_at_random(features.shape[0], n_held_out, rng)
-    prototypes = label_features(features[kept], targets[kept], FEATURES_PER_LABEL)
-    model = _trained_model(features[kept], targets[kept], tree, prototypes, settings, progress)
-    part = LinearPart(model, np.bincount(targets[kept].indices, minlength=targets.shape[1]))
+    x, y = features[kept], targets[kept]
+    model = _trained_model(x, y, tree, label_features(x, y, FEATURES_PER_LABEL), settings, progress)
+    part = LinearPart(model, np.bincount(y.indices, minlength=y.shape[1]))
     n_threads = settings["n_jobs"] or usable_cores()
     fusion = part.fitted_fusion(
         features[held_out], targets[held_out], settings["beam"], settings["random_state"], n_threads

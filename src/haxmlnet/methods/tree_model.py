@@ -25,6 +25,7 @@ from haxmlnet.progress import Progress
 from haxmlnet.ranking import ABSENT, Ranking, rank
 from haxmlnet.search.descend import search_level, search_tree
 from haxmlnet.search.fusion import MIN_DOCUMENTS, fit_fusion
+from haxmlnet.settings import LinearTreeSettings
 from haxmlnet.training.candidates import CandidateSource
 from haxmlnet.training.checkpoints import Checkpoints
 from haxmlnet.training.hardware import chosen_device
@@ -32,8 +33,6 @@ from haxmlnet.training.trainer import LevelData, LevelTrainer, TrainingPlan
 from haxmlnet.tree import LabelTree, build_label_tree, choose_level_sizes, label_features
 
 MAX_FAN_OUT = 16
-LINEAR_BEAM = 10
-LINEAR_C, LINEAR_PRUNE = 1.0, 0.1
 LEAST_SCORE = 1e-9
 
 
@@ -60,7 +59,7 @@ class TreeModel:
         self, tokens: TokenArray, features: sp.csr_array, linear: LinearPart, beam: int, k: int, n_threads: int
     ) -> tuple[Ranking, NDArray[np.float32]]:
         """Give the best labels of either part, and what both say of them: (documents, W, signals)."""
-        proposed = linear.model.search(features, LINEAR_BEAM, CANDIDATES, n_threads).ids
+        proposed = linear.model.search(features, LinearTreeSettings.beam, CANDIDATES, n_threads).ids
         ranking = search_tree(self.networks, self.tree, tokens, beam, max(2 * CANDIDATES, k), proposed)
         attention = np.log(np.maximum(ranking.scores, LEAST_SCORE))
         signals = linear.signals(features, ranking.ids, n_threads)
@@ -127,21 +126,21 @@ def _linear_part(
     n_threads = torch.get_num_threads()
     tree = tree_for_linear(model.tree)
 
-    def trained(rows: NDArray[np.int64], prototypes: sp.csr_array) -> LinearPart:
+    def trained(x: sp.csr_array, y: sp.csr_array, prototypes: sp.csr_array) -> LinearPart:
         linear = train_linear_model(
-            features[rows],
-            prepared.targets[rows],
+            x,
+            y,
             tree,
             prototypes,
-            C=LINEAR_C,
-            prune=LINEAR_PRUNE,
+            C=LinearTreeSettings.C,
+            prune=LinearTreeSettings.prune,
             seed=settings["random_state"],
             n_threads=n_threads,
             progress=progress,
         )
-        return LinearPart(linear, np.bincount(prepared.targets[rows].indices, minlength=tree.n_labels))
+        return LinearPart(linear, np.bincount(y.indices, minlength=tree.n_labels))
 
-    part = trained(prepared.kept, prepared.label_features)
+    part = trained(features[prepared.kept], prepared.targets[prepared.kept], prepared.label_features)
     ranking, signals = model.candidates(
         validation.tokens, prepared.validation_features, part, settings["beam"], CANDIDATES, n_threads
     )
@@ -150,9 +149,8 @@ def _linear_part(
     if fusion is None:
         return None
     if len(prepared.kept) < features.shape[0]:
-        everything = np.arange(features.shape[0])
         by_label = label_features(features, prepared.targets, FEATURES_PER_LABEL)
-        part = trained(everything, by_label)
+        part = trained(features, prepared.targets, by_label)
     return LinearPart(part.model, part.label_counts, fusion)
 
 

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from haxmlnet.data.kept import kept_matrix
 from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.progress import Progress
-from haxmlnet.text.tfidf import tfidf, word_counts
+from haxmlnet.text.tfidf import inverse_document_frequency, tfidf, word_counts
 
 BLOCK_WORDS = 4_000_000
 
 
 def corpus_idf(corpus: PreparedCorpus, n_words: int) -> NDArray[np.float32]:
-    """Weigh the words of a vocabulary by ln((1 + n) / (1 + documents with the word)) + 1."""
-    return (np.log((1 + len(corpus)) / (1 + corpus.frequencies[:n_words])) + 1).astype(np.float32)
+    """Weigh the words of a vocabulary by the number of documents of the corpus they are in."""
+    return inverse_document_frequency(corpus.frequencies[:n_words], len(corpus))
 
 
 def document_features(corpus: PreparedCorpus, n_words: int, progress: Progress) -> sp.csr_array:

@@ -28,11 +28,9 @@ def word_counts(tokens: TokenArray, n_words: int) -> sp.csr_array:
     return matrix
 
 
-def inverse_document_frequency(counts: sp.csr_array) -> NDArray[np.float32]:
+def inverse_document_frequency(frequencies: NDArray[np.int64], n_documents: int) -> NDArray[np.float32]:
     """Weigh words by ln((1 + n) / (1 + documents with the word)) + 1."""
-    frequencies = np.zeros(counts.shape[1], np.int64)
-    _count_columns(counts.indices, frequencies)
-    return (np.log((1 + counts.shape[0]) / (1 + frequencies)) + 1).astype(np.float32)
+    return (np.log((1 + n_documents) / (1 + frequencies)) + 1).astype(np.float32)
 
 
 def tfidf(counts: sp.csr_array, idf: NDArray[np.float32]) -> sp.csr_array:
@@ -81,12 +79,6 @@ def _fill_counts(
         for entry in range(bounds[document], filled):
             counts[entry] = occurrences[words[entry]]
             occurrences[words[entry]] = 0
-
-
-@njit(cache=True, nogil=True)
-def _count_columns(columns: Any, frequencies: Any) -> None:
-    for column in columns:
-        frequencies[column] += 1
 
 
 @njit(cache=True, nogil=True)

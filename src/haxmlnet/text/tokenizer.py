@@ -14,12 +14,12 @@ from tokenizers import Tokenizer
 
 from haxmlnet.data.cores import usable_cores
 from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
-from haxmlnet.errors import DataError, ModelError
-from haxmlnet.text.collector import WordCollector, blocks_of, document_frequencies, map_ahead
+from haxmlnet.errors import ModelError
+from haxmlnet.text.collector import blocks_of, map_ahead
 from haxmlnet.text.rust import SPECIAL_WORDS, rust_tokenizer
 from haxmlnet.text.words import Words, WordTable, split_texts
 
-__all__ = ["SPECIAL_WORDS", "WordCollector", "WordTokenizer", "build_vocabulary", "document_frequencies"]
+__all__ = ["SPECIAL_WORDS", "WordTokenizer"]
 
 
 @dataclass(frozen=True)
@@ -115,28 +115,3 @@ def _with_combined_characters(text: str, offsets: Sequence[tuple[int, int]]) -> 
             end += 1
         extended.append((start, end))
     return extended
-
-
-def build_vocabulary(
-    texts: Sequence[str],
-    size: int,
-    min_document_frequency: int,
-    advance: Callable[[int], None] = lambda n: None,
-) -> tuple[WordTokenizer, TokenArray]:
-    """Choose the words by the number of documents they are in, and encode the texts with them."""
-    collector = WordCollector()
-    encoded: list[TokenArray] = []
-    for block in collector.encode_blocks(blocks_of(texts)):
-        encoded.append(block)
-        advance(len(block))
-    kept = collector.most_frequent(size, min_document_frequency)
-    if len(kept) == 0:
-        raise DataError(
-            f"no word occurs in {min_document_frequency} or more of the {len(texts)} training documents. "
-            "Give texts with words, or lower min_document_frequency."
-        )
-    new_ids = np.full(collector.n_words, UNKNOWN_ID, np.int32)
-    new_ids[kept] = np.arange(len(kept)) + len(SPECIAL_WORDS)
-    tokens = concatenated(encoded)
-    np.take(new_ids, tokens.ids, out=tokens.ids, mode="clip")  # other modes copy first
-    return WordTokenizer.from_words(collector.spell(kept)), tokens
