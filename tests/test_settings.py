@@ -158,6 +158,12 @@ def test_presets_are_valid(name):
     assert checked_settings(preset(name)) == preset(name)
 
 
+def test_presets_of_published_networks_have_an_encoder_for_each_level():
+    assert DEFAULTS["shared_encoder"] is True
+    for name in PRESETS:
+        assert preset(name).get("shared_encoder", True) == (name == "default")
+
+
 def test_a_preset_is_a_copy():
     preset("paper")["epochs"] = -1
     assert preset("paper")["epochs"] > 0

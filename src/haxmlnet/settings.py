@@ -71,7 +71,7 @@ class Settings:
     word_dropout: float = setting(0.2, "Dropout on the word vectors.", minimum=0, maximum=0.95)
     state_dropout: float = setting(0.5, "Dropout on the states of the BiLSTM.", minimum=0, maximum=0.95)
 
-    epochs: int | None = setting(None, "Passes over the training documents for each level.", minimum=1)
+    epochs: int | None = setting(None, "Passes over the training documents for each network.", minimum=1)
     batch_size: int | None = setting(None, "Documents in one training step.", minimum=1)
     learning_rate: float = setting(6e-3, "Step size of Adam.", minimum=0)
     final_learning_rate: float = setting(
@@ -97,7 +97,13 @@ class Settings:
         "Train linear classifiers over the same tree, too, and fuse their scores with those of the networks by a rule "
         "fitted on the validation documents.",
     )
-    start_from_above: bool = setting(True, "Start each level from the encoder and shared layers of the one above.")
+    shared_encoder: bool = setting(
+        True,
+        "Train all levels at once on one encoder; otherwise each level has its own and is trained after the one above.",
+    )
+    start_from_above: bool = setting(
+        True, "Without a shared encoder, start each level from the encoder and shared layers of the one above."
+    )
     averaging_start: float = setting(
         1.0, "Average the weights from this fraction of the training on; 1 is never.", minimum=0, maximum=1
     )
@@ -118,6 +124,7 @@ class Settings:
     n_jobs: int | None = setting(None, "Processor threads; none: as many as there are cores.", minimum=1)
     random_state: int = setting(0, "Seed: the same seed, data and threads give the same model.", minimum=0)
     checkpoint_seconds: float = setting(60.0, "Least time between two checkpoints.", minimum=0)
+    check_memory: bool = setting(True, "Refuse to train what would not fit into this machine's memory.")
 
 
 def _as_in(of: type[Any], name: str, default: Any = dataclasses.MISSING) -> Any:
@@ -161,7 +168,7 @@ class OneVsRestSettings:
 
 # The paper's network: states alone are attended to, all labels share one output, the step size is constant.
 _PLAIN_NETWORK = {
-    "attend_words": False, "own_outputs": False, "linear": False, "learning_rate": 1e-3,
+    "attend_words": False, "own_outputs": False, "linear": False, "shared_encoder": False, "learning_rate": 1e-3,
     "final_learning_rate": 1.0, "warmup": 0.0, "max_length": 500,
 }  # fmt: skip
 _LARGE_NETWORK = {
@@ -291,7 +298,7 @@ def resolved_settings(values: Mapping[str, Any], n_documents: int, n_labels: int
         "hard_negatives": min(values["beam"] or 16, 8),
         "batch_size": 32 if n_documents < 20_000 else 64,
         # Small data needs more passes.
-        "epochs": min(max(round(35_000 / n_documents), 3), 30),
+        "epochs": min(max(round(50_000 / n_documents), 5), 30),
     }
     kept_none = ("vectors", "patience", "n_jobs", "level_sizes")
     assert all(name in choices or name in kept_none for name, value in values.items() if value is None)

@@ -23,7 +23,7 @@ from haxmlnet.errors import ModelError
 
 HEADER = "model.json"
 FORMAT = "haxmlnet model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -99,9 +99,9 @@ def _parse_header(directory: Path) -> dict[str, Any]:
         raise ModelError(f"{file}: not written by haxmlnet.")
     if header.get("format_version") != FORMAT_VERSION:
         version = header.get("format_version")
-        raise ModelError(
-            f"{file}: has format version {version}, this library reads {FORMAT_VERSION}. Upgrade haxmlnet."
-        )
+        newer = isinstance(version, int) and version > FORMAT_VERSION
+        advice = "Upgrade haxmlnet." if newer else "Train the model anew, or use the haxmlnet that wrote it."
+        raise ModelError(f"{file}: has format version {version}, this library reads {FORMAT_VERSION}. {advice}")
     if _json_checksum({k: v for k, v in header.items() if k != "sha256"}) != header.get("sha256"):
         raise ModelError(f"{file}: was altered after it was written (checksum differs).")
     return header

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -9,23 +13,36 @@ import torch
 from numpy.typing import NDArray
 
 from haxmlnet.data.labels import index_labels
-from haxmlnet.errors import DataError, SettingError
+from haxmlnet.errors import DataError, ModelError, SettingError
 from haxmlnet.methods.haxmlnet import HAXMLNet
+from haxmlnet.methods.tree_model import levels_of_networks, network_arrays, new_network, part_name, saved_network
+from haxmlnet.progress import Progress
 from haxmlnet.text.corpus_builder import prepare_texts
+from haxmlnet.training.hardware import processor_threads
+from haxmlnet.tree import LabelTree
 
-SHAPES = {"flat": (), "two levels": (8,), "three levels": (2, 8)}
+# The levels above the labels, and whether all levels share one encoder.
+SHAPES = {
+    "flat": ((), True),
+    "two levels": ((8,), True),
+    "three levels": ((2, 8), True),
+    "three levels, separate": ((2, 8), False),
+}
+every_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+SEPARATE = SHAPES["three levels, separate"]
 
 
 @pytest.fixture(scope="module")
 def fitted(new_hasty_model, tiny_corpus):
     """Train one model for each shape of the tree, once."""
-    models: dict[tuple[int, ...], HAXMLNet] = {}
+    models: dict[tuple[tuple[int, ...], bool], HAXMLNet] = {}
 
-    def get(level_sizes: tuple[int, ...]) -> HAXMLNet:
-        if level_sizes not in models:
-            model = new_hasty_model("HAXMLNet", level_sizes=level_sizes, epochs=3)
-            models[level_sizes] = model.fit(*tiny_corpus)
-        return models[level_sizes]
+    def get(shape: tuple[tuple[int, ...], bool]) -> HAXMLNet:
+        if shape not in models:
+            level_sizes, shared = shape
+            model = new_hasty_model("HAXMLNet", level_sizes=level_sizes, shared_encoder=shared, epochs=3)
+            models[shape] = model.fit(*tiny_corpus)
+        return models[shape]
 
     return get
 
@@ -37,11 +54,14 @@ def exhaustive_scores(model: HAXMLNet, texts: list[str], number: int = 0) -> NDA
     rows = []
     for text in texts:
         words, _ = model.tokenizer_.encode_with_offsets(text)
-        tokens = torch.from_numpy(words.astype(np.int64))[None]
+        tokens, length = torch.from_numpy(words.astype(np.int64))[None], torch.tensor([len(words)])
         scores = np.ones(1)
-        for level, network in enumerate(networks):
-            own = network.eval()(tokens, torch.tensor([len(words)])).sigmoid()[0].double().numpy()
-            scores = own * (scores[tree.parents[level - 1]] if level > 0 else 1)
+        with processor_threads(1):
+            for network in networks:
+                states = network.eval().encode(tokens, length)
+                for level in network.levels:
+                    own = network.head(level)(states, length).sigmoid()[0].double().numpy()
+                    scores = own * (scores[tree.parents[level - 1]] if level > 0 else 1)
         rows.append(scores)
     return np.array(rows)
 
@@ -52,24 +72,142 @@ def assert_ranks(ranking, expected: NDArray[np.float64]) -> None:
     np.testing.assert_allclose(np.take_along_axis(expected, ranking.ids, 1), best, atol=1e-5)
 
 
-@pytest.mark.parametrize("level_sizes", SHAPES.values(), ids=SHAPES)
-def test_a_search_of_all_nodes_is_the_exhaustive_product(fitted, unseen_documents, level_sizes):
-    model = fitted(level_sizes)
+@every_shape
+def test_a_search_of_all_nodes_is_the_exhaustive_product(fitted, unseen_documents, shape):
+    model, (level_sizes, _) = fitted(shape), shape
     assert model.trees_[0].tree.level_sizes == [*level_sizes, 24]
     texts, _ = unseen_documents
     assert_ranks(model.predict(texts, k=24), exhaustive_scores(model, texts))
 
 
-@pytest.mark.parametrize("level_sizes", SHAPES.values(), ids=SHAPES)
-def test_every_shape_of_tree_is_saved_and_loaded(fitted, unseen_documents, tmp_path, level_sizes):
-    model = fitted(level_sizes)
+@every_shape
+def test_every_shape_of_tree_is_saved_and_loaded(fitted, unseen_documents, tmp_path, shape):
+    model = fitted(shape)
     model.save(tmp_path / "model")
     loaded, texts = HAXMLNet.load(tmp_path / "model"), unseen_documents[0]
     np.testing.assert_array_equal(loaded.predict(texts).scores, model.predict(texts).scores)
 
 
+def network_files(directory: Path) -> list[str]:
+    return sorted(file.name for file in directory.glob("tree_*.level_*.safetensors"))
+
+
+def test_one_network_has_all_levels_where_the_encoder_is_shared(fitted, tmp_path):
+    model = fitted(SHAPES["three levels"])
+    assert [list(network.levels) for network in model.trees_[0].networks] == [[0, 1, 2]]
+    model.save(tmp_path / "model")
+    assert network_files(tmp_path / "model") == ["tree_0.level_0.safetensors"]
+
+
+def test_every_level_has_a_network_where_the_encoder_is_not_shared(fitted, tmp_path):
+    model = fitted(SEPARATE)
+    networks = model.trees_[0].networks
+    assert [list(network.levels) for network in networks] == [[0], [1], [2]]
+    assert len({network.encoder.words.weight.data_ptr() for network in networks}) == 3
+    model.save(tmp_path / "model")
+    assert network_files(tmp_path / "model") == [f"tree_0.level_{level}.safetensors" for level in range(3)]
+
+
+def test_the_weights_of_another_sharing_are_refused(fitted, tmp_path):
+    model = fitted(SEPARATE)
+    arrays = network_arrays(model.trees_[0].networks[0])
+    settings = model.training_["settings"]
+    with pytest.raises(ModelError, match=r"^some file: expected heads\.1\.first\.bias of shape \(16,\), got None"):
+        saved_network(arrays, model.trees_[0].tree, range(3), settings, "some file")
+
+
+@every_shape
+def test_the_description_counts_every_parameter_once(fitted, shape):
+    model = fitted(shape)
+    description = model.describe()
+    weights = [weight for network in model.trees_[0].networks for weight in network.parameters()]
+    assert description["parameters"] == sum(weight.numel() for weight in weights)
+    assert [level["nodes"] for level in description["levels"]] == model.trees_[0].tree.level_sizes
+
+
+def test_separate_networks_learn_the_corpus(new_model, tiny_corpus, unseen_documents):
+    model = new_model("HAXMLNet", shared_encoder=False, linear=False).fit(*tiny_corpus)
+    assert len(model.trees_[0].networks) == 2
+    assert model.evaluate(*unseen_documents).values["P@1"] > 90
+
+
+class Failing(Progress):
+    """Fails after so many batches."""
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+
+    @contextmanager
+    def stage(self, name: str, total: int, unit: str) -> Iterator[Callable[..., None]]:
+        yield self.advance if unit == "batches" else lambda n, note="": None
+
+    def advance(self, n: int, note: str = "") -> None:
+        self.left -= n
+        if self.left < 0:
+            raise RuntimeError("power failure")
+
+
+@pytest.mark.parametrize(("shared", "stops"), [(True, [4, 7]), (False, [4, 21, 8])], ids=["shared", "separate"])
+def test_a_resumed_training_ends_with_the_same_model(
+    new_hasty_model, tiny_corpus, unseen_documents, tmp_path, shared, stops
+):
+    # A network has 18 batches: of two separate ones, the first is finished and the second begun at the second stop.
+    new = partial(new_hasty_model, "HAXMLNet", shared_encoder=shared, epochs=2, checkpoint_seconds=0, linear=False)
+    texts, _ = unseen_documents
+    expected = new().fit(*tiny_corpus).predict(texts)
+    directory = tmp_path / "checkpoints"
+    for attempt, stop in enumerate(stops):
+        with pytest.raises(RuntimeError, match="power failure"):
+            new().fit(*tiny_corpus, checkpoint_dir=directory, resume=attempt > 0, progress=Failing(stop))
+    names = ["tree 0.unfinished"] if shared else ["tree 0 level 0", "tree 0 level 1.unfinished"]
+    assert sorted(file.stem for file in directory.glob("*.safetensors")) == names
+    resumed = new().fit(*tiny_corpus, checkpoint_dir=directory, resume=True)
+    np.testing.assert_array_equal(resumed.predict(texts).scores, expected.scores)
+    np.testing.assert_array_equal(resumed.predict(texts).ids, expected.ids)
+
+
+def test_a_training_in_two_threads_can_be_repeated(new_hasty_model, tiny_corpus):
+    # Batches of 32 documents have two parts.
+    first, again = (new_hasty_model("HAXMLNet", n_jobs=2, batch_size=32).fit(*tiny_corpus) for _ in range(2))
+    weights, others = (network_arrays(model.trees_[0].networks[0]) for model in (first, again))
+    for name, value in weights.items():
+        np.testing.assert_array_equal(value, others[name], err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("level_sizes", "shared", "names"),
+    [
+        ((), True, ["tree 1"]),
+        ((), False, ["tree 1"]),
+        ((2, 8), True, ["tree 1"]),
+        ((2, 8), False, ["tree 1 level 0", "tree 1 level 1", "tree 1 level 2"]),
+    ],
+)
+def test_the_trainings_of_a_tree_have_names(level_sizes, shared, names):
+    sizes = [*level_sizes, 24]
+    parents = tuple(np.arange(below, dtype=np.int32) % size for size, below in pairwise(sizes))
+    tree = LabelTree(parents, 24)
+    levels = levels_of_networks(tree, {"shared_encoder": shared})
+    assert [level for own in levels for level in own] == list(range(len(sizes)))
+    assert [part_name(1, own, tree) for own in levels] == names
+
+
+def test_new_networks_follow_the_seed_and_own_their_word_vectors(fitted):
+    model = fitted(SHAPES["two levels"])
+    tree, settings = model.trees_[0].tree, model.training_["settings"]
+    vectors = torch.ones(30, 16)
+    first, again, other = (new_network(vectors, tree, range(2), settings, number) for number in (0, 0, 1))
+    assert [first.head(level).n_nodes for level in first.levels] == tree.level_sizes
+    for name, value in network_arrays(first).items():
+        np.testing.assert_array_equal(value, network_arrays(again)[name])
+    assert not torch.equal(first.head(1).queries.weight, other.head(1).queries.weight)
+    first.encoder.words.weight.data.zero_()
+    assert vectors.all()
+    assert again.encoder.words.weight.all()
+
+
 def test_a_narrow_beam_scores_only_the_labels_of_its_group(fitted, unseen_documents):
-    model, texts = fitted((8,)), unseen_documents[0]
+    model, texts = fitted(SHAPES["two levels"]), unseen_documents[0]
     model.set_params(beam=1)
     ranking = model.predict(texts, k=3)
     model.set_params(beam=None)
@@ -145,9 +283,11 @@ def test_the_paper_preset_has_the_networks_of_the_paper(tiny_corpus):
     settings = model.training_["settings"]
     assert (settings["hard_negatives"], settings["candidates"], settings["beam"]) == (0, 1000, 10)
     assert model.trees_[0].tree.level_sizes == [8, 24]
-    for network in model.trees_[0].networks:
-        assert network.outputs is None
-        assert network.queries.weight.shape[1] == 2 * 8
+    networks = model.trees_[0].networks
+    assert [list(network.levels) for network in networks] == [[0], [1]]
+    for level, network in enumerate(networks):
+        assert network.head(level).outputs is None
+        assert network.head(level).queries.weight.shape[1] == 2 * 8
 
 
 def test_word_vectors_are_read_from_a_file(new_hasty_model, tiny_corpus, tmp_path: Path):

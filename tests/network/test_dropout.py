@@ -44,6 +44,20 @@ def test_a_seed_decides_the_mask():
     assert not torch.equal(results[0], results[2])
 
 
+def test_a_generator_decides_the_mask_and_leaves_the_numbers_of_others_alone():
+    before = torch.get_rng_state()
+    results = [ByteDropout(0.5)(torch.ones(10, 10), torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)]
+    assert torch.equal(results[0], results[1])
+    assert not torch.equal(results[0], results[2])
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_generator_goes_on_from_mask_to_mask():
+    generator = torch.Generator().manual_seed(1)
+    first, second = (ByteDropout(0.5)(torch.ones(10, 10), generator) for _ in range(2))
+    assert not torch.equal(first, second)
+
+
 @pytest.mark.parametrize("shape", [(1,), (3, 5, 7), (0, 4)])
 def test_any_shape(shape):
     x = torch.randn(shape)

@@ -57,6 +57,16 @@ def test_dropout_is_on_in_training_alone():
     assert not torch.equal(encoder(tokens, LENGTHS), encoder(tokens, LENGTHS))
 
 
+@pytest.mark.parametrize(("word_dropout", "state_dropout"), [(0.5, 0), (0, 0.5)], ids=["words", "states"])
+def test_a_generator_decides_every_dropout(word_dropout, state_dropout):
+    encoder = BiLSTMEncoder(torch.ones(N_WORDS, WORD_SIZE), HIDDEN, word_dropout, state_dropout, False, False)
+    before = torch.get_rng_state()
+    states = [encoder(tokens_of(LENGTHS), LENGTHS, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)]
+    assert torch.equal(states[0], states[1])
+    assert not torch.equal(states[0], states[2])
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_positions_turn_the_words_around_and_leave_padding():
     positions = reversed_positions(torch.tensor([3, 1, 4]), 4)
     assert positions.tolist() == [[2, 1, 0, 3], [0, 1, 2, 3], [3, 2, 1, 0]]

@@ -43,6 +43,24 @@ def test_absent_candidates_have_no_probability_and_no_influence(fusion):
     np.testing.assert_array_equal(fusion.probabilities(changed, present), probabilities)
 
 
+def test_probabilities_are_those_of_the_network_in_numpy(fusion):
+    signals, present, _, _ = candidates(30, 4)
+    present[5] = False
+    for row in range(30):
+        itself = signals[row][present[row]].astype(np.float64)
+        inputs = np.hstack([itself, itself - itself.max(axis=0, initial=-np.inf)])
+        hidden = np.maximum((inputs - fusion.centre) / fusion.scale @ fusion.inner_weights.T + fusion.inner_biases, 0)
+        expected = 1 / (1 + np.exp(-(hidden @ fusion.outer_weights + fusion.outer_bias)))
+        np.testing.assert_allclose(fusion.probabilities(signals, present)[row][present[row]], expected, atol=1e-6)
+
+
+def test_a_document_has_the_same_probabilities_alone_and_among_others(fusion):
+    signals, present, _, _ = candidates(30, 5)
+    together = fusion.probabilities(signals, present)
+    alone = [fusion.probabilities(signals[[row]], present[[row]]) for row in range(30)]
+    np.testing.assert_array_equal(together, np.concatenate(alone))
+
+
 def test_the_same_seed_gives_the_same_rule():
     data = candidates(100, 0)[:3]
     first, second = fit_fusion(*data, seed=3).to_arrays(), fit_fusion(*data, seed=3).to_arrays()

@@ -8,14 +8,17 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 
-from haxmlnet.ranking import ABSENT, Ranking
+from haxmlnet.ranking import ABSENT
 from haxmlnet.training.candidates import Candidates, CandidateSource
 from haxmlnet.tree import LabelTree
 
 
 @dataclass
 class Case:
-    """A random tree of three levels, documents with random labels (some with none), random predictions."""
+    """A random tree of three levels, documents with random labels (some with none), random predicted parents.
+
+    Some of those are true, some absent.
+    """
 
     tree: LabelTree
     targets: list[sp.csr_array]
@@ -23,11 +26,10 @@ class Case:
     level: int
 
     def source(self, limit: int) -> CandidateSource:
-        n_parents = self.tree.level_sizes[self.level - 1]
-        ranking = Ranking(self.predicted, np.zeros(self.predicted.shape, np.float32), None, n_parents)
-        return CandidateSource(
-            self.targets[self.level], self.targets[self.level - 1], ranking, self.tree, self.level, limit
-        )
+        return CandidateSource(self.targets[self.level], self.targets[self.level - 1], self.tree, self.level, limit)
+
+    def candidates(self, rows: np.ndarray, limit: int, seed: int) -> Candidates:
+        return self.source(limit).of(rows, self.predicted[rows], np.random.default_rng(seed))
 
     def true_nodes(self, row: int) -> set[int]:
         return set(self.targets[self.level][[row]].indices.tolist())
@@ -67,7 +69,7 @@ def present(candidates: Candidates, row: int) -> list[int]:
 @given(cases, st.integers(0, 99))
 def test_without_a_cap_candidates_are_all_children_of_true_and_predicted_parents(case, seed):
     rows = np.random.default_rng(seed).integers(0, 6, 4)
-    candidates = case.source(1000).of(rows, np.random.default_rng(seed))
+    candidates = case.candidates(rows, 1000, seed)
     for i, row in enumerate(rows.tolist()):
         ids = present(candidates, i)
         assert len(ids) == len(set(ids))
@@ -81,7 +83,7 @@ def test_without_a_cap_candidates_are_all_children_of_true_and_predicted_parents
 @given(cases, st.integers(1, 12), st.integers(0, 99))
 def test_a_cap_keeps_all_true_nodes_and_some_of_the_others(case, limit, seed):
     rows = np.arange(6)
-    candidates = case.source(limit).of(rows, np.random.default_rng(seed))
+    candidates = case.candidates(rows, limit, seed)
     for row in rows.tolist():
         ids, true, every = present(candidates, row), case.true_nodes(row), case.expected(row)
         assert len(ids) == len(set(ids)) == max(min(limit, len(every)), len(true))
@@ -93,16 +95,26 @@ def test_a_cap_keeps_all_true_nodes_and_some_of_the_others(case, limit, seed):
 def test_without_predictions_candidates_are_those_of_the_paper():
     tree = LabelTree((np.array([0, 0, 1, 1, 2], np.int32),), 5)
     targets = tree.lift(sp.csr_array(np.array([[0, 1, 0, 0, 0], [0, 0, 0, 0, 0], [1, 0, 0, 0, 1]], np.float32)))
-    source = CandidateSource(targets[1], targets[0], None, tree, 1, 100)
-    candidates = source.of(np.array([0, 1, 2]), np.random.default_rng(0))
+    source = CandidateSource(targets[1], targets[0], tree, 1, 100)
+    candidates = source.of(np.array([0, 1, 2]), np.zeros((3, 0), np.int32), np.random.default_rng(0))
     assert candidates.ids.tolist() == [[1, 0, -1], [-1, -1, -1], [0, 4, 1]]
     assert candidates.targets.tolist() == [[1, 0, 0], [0, 0, 0], [1, 1, 0]]
+
+
+def test_true_and_absent_parents_among_the_wrong_ones_add_nothing():
+    tree = LabelTree((np.array([0, 0, 1, 1, 2], np.int32),), 5)
+    targets = tree.lift(sp.csr_array(np.array([[0, 1, 0, 0, 0], [0, 0, 0, 0, 1]], np.float32)))
+    source = CandidateSource(targets[1], targets[0], tree, 1, 100)
+    wrong = np.array([[ABSENT, 0, 2], [ABSENT, ABSENT, ABSENT]], np.int32)
+    candidates = source.of(np.array([0, 1]), wrong, np.random.default_rng(0))
+    assert candidates.ids.tolist() == [[1, 0, 4], [4, -1, -1]]
+    assert candidates.targets.tolist() == [[1, 0, 0], [1, 0, 0]]
 
 
 def test_documents_without_labels_and_predictions_alone():
     case = new_case(0, 2, n_predicted=0)
     case.targets = case.tree.lift(sp.csr_array((6, case.tree.n_labels), dtype=np.float32))
-    candidates = case.source(10).of(np.arange(6), np.random.default_rng(0))
+    candidates = case.candidates(np.arange(6), 10, 0)
     assert candidates.ids.shape == (6, 1)
     assert (candidates.ids == ABSENT).all()
 
@@ -110,9 +122,8 @@ def test_documents_without_labels_and_predictions_alone():
 def capped(seed: int) -> list[list[int]]:
     tree = LabelTree((np.repeat(np.arange(4, dtype=np.int32), 50),), 200)
     targets = tree.lift(sp.csr_array(np.eye(200, dtype=np.float32)))
-    ranking = Ranking(np.full((200, 1), 3, np.int32), np.ones((200, 1), np.float32), None, 4)
-    source = CandidateSource(targets[1], targets[0], ranking, tree, 1, 20)
-    return source.of(np.arange(10), np.random.default_rng(seed)).ids.tolist()
+    source = CandidateSource(targets[1], targets[0], tree, 1, 20)
+    return source.of(np.arange(10), np.full((10, 1), 3, np.int32), np.random.default_rng(seed)).ids.tolist()
 
 
 def test_the_choice_follows_the_seed():
@@ -131,7 +142,7 @@ def test_every_other_node_is_equally_likely():
 
 @pytest.mark.parametrize("level", [1, 2])
 def test_no_documents(level):
-    candidates = new_case(0, level).source(10).of(np.zeros(0, np.int64), np.random.default_rng(0))
+    candidates = new_case(0, level).candidates(np.zeros(0, np.int64), 10, 0)
     assert len(candidates.ids) == len(candidates.targets) == 0
 
 

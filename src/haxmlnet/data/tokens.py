@@ -104,7 +104,7 @@ def length_sorted_batches(
         start += size
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _copy_documents(ids, starts, ends, n_words, copy):  # type: ignore[no-untyped-def]
     filled = 0
     for row in range(len(starts)):
@@ -113,7 +113,7 @@ def _copy_documents(ids, starts, ends, n_words, copy):  # type: ignore[no-untype
             filled += 1
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _fill_padded(ids, starts, ends, n_words, batch):  # type: ignore[no-untyped-def]
     for row in range(len(starts)):
         for i in range(ends[row] - starts[row]):

@@ -11,13 +11,12 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
 from haxmlnet.data.filters import LabelPairs, labels_without_pairs, without_pairs
 from haxmlnet.data.labels import LabelIndex, index_labels, truth_matrix
 from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.errors import DataError, ModelError, SettingError
+from haxmlnet.methods.estimator import Estimator
 from haxmlnet.metrics import Report, evaluate
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking
@@ -34,7 +33,7 @@ from haxmlnet.text.corpus_builder import prepare_texts
 from haxmlnet.version import __version__
 
 
-class Method(BaseEstimator, ABC):
+class Method(Estimator, ABC):
     """A system that learns to rank labels for texts; its learned attributes end with an underscore."""
 
     label_index_: LabelIndex
@@ -166,6 +165,8 @@ class Method(BaseEstimator, ABC):
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "label_index_"):
+            from sklearn.exceptions import NotFittedError
+
             raise NotFittedError(f"This {type(self).__name__} is not trained yet. Call 'fit' or 'load' first.")
 
 

@@ -1,4 +1,4 @@
-"""HAXMLNet: label-wise attention networks, one a level, over a tree of labels."""
+"""HAXMLNet: label-wise attention over a tree of labels."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from haxmlnet.methods.linear_part import LinearPart, tree_for_linear
 from haxmlnet.methods.preparation import Labelled, Validation, prepare_training, validation_documents, vocabulary
 from haxmlnet.methods.tree_model import (
     TreeModel,
+    levels_of_networks,
     network_arrays,
     saved_network,
     train_tree,
@@ -154,8 +155,9 @@ class HAXMLNet(Settings, Method):
         write_text(directory / "tokenizer.json", self.tokenizer_.to_json())
         for number, model in enumerate(self.trees_):
             write_arrays(directory / f"tree_{number}.safetensors", model.tree.to_tensors())
-            for level, network in enumerate(model.networks):
-                write_arrays(directory / f"tree_{number}.level_{level}.safetensors", network_arrays(network))
+            for network in model.networks:
+                file = directory / f"tree_{number}.level_{network.first_level}.safetensors"
+                write_arrays(file, network_arrays(network))
             if model.linear is not None:
                 arrays = {"idf": self.idf_, **model.linear.to_arrays()}
                 write_arrays(directory / f"tree_{number}.linear.safetensors", arrays)
@@ -167,9 +169,9 @@ class HAXMLNet(Settings, Method):
         for number in range(settings["n_trees"]):
             tree = LabelTree.from_tensors(read_arrays(directory / f"tree_{number}.safetensors"))
             model = TreeModel(tree, score=self.training_["validation_nDCG@5"][number])
-            for level in range(tree.n_levels):
-                file = directory / f"tree_{number}.level_{level}.safetensors"
-                model.networks.append(saved_network(read_arrays(file), tree, level, settings, str(file)))
+            for levels in levels_of_networks(tree, settings):
+                file = directory / f"tree_{number}.level_{levels[0]}.safetensors"
+                model.networks.append(saved_network(read_arrays(file), tree, levels, settings, str(file)))
             model.linear = self._read_linear_part(directory / f"tree_{number}.linear.safetensors", tree)
             self.trees_.append(model)
 

@@ -20,16 +20,17 @@ from haxmlnet.methods.linear_part import CANDIDATES, LinearPart, marked_true, tr
 from haxmlnet.methods.preparation import Labelled, Prepared
 from haxmlnet.metrics import judge, ndcg_at_k
 from haxmlnet.network.encoder import BiLSTMEncoder
-from haxmlnet.network.network import LabelAttentionNetwork
+from haxmlnet.network.network import LabelAttentionNetwork, LabelHead
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import ABSENT, Ranking, rank
-from haxmlnet.search.descend import search_level, search_tree
+from haxmlnet.search.descend import search_levels, search_tree
 from haxmlnet.search.fusion import MIN_DOCUMENTS, fit_fusion
 from haxmlnet.settings import LinearTreeSettings
 from haxmlnet.training.candidates import CandidateSource
 from haxmlnet.training.checkpoints import Checkpoints
 from haxmlnet.training.hardware import chosen_device
-from haxmlnet.training.trainer import LevelData, LevelTrainer, TrainingPlan
+from haxmlnet.training.loss import TrainingData
+from haxmlnet.training.trainer import Trainer, TrainingPlan
 from haxmlnet.tree import LabelTree, build_label_tree, choose_level_sizes, label_features
 
 MAX_FAN_OUT = 16
@@ -38,7 +39,7 @@ LEAST_SCORE = 1e-9
 
 @dataclass
 class TreeModel:
-    """A label tree and one network for each of its levels."""
+    """A label tree, and the networks of its levels from top to bottom: one for all of them, or one for each."""
 
     tree: LabelTree
     networks: list[LabelAttentionNetwork] = field(default_factory=list)
@@ -66,9 +67,15 @@ class TreeModel:
         return ranking, np.concatenate([signals, attention[..., None]], axis=-1)
 
     def describe_level(self, level: int) -> dict[str, Any]:
-        """Count the nodes of a level, the children of each (fewest and most) and the numbers learned."""
+        """Count the nodes of a level, the children of each (fewest and most) and the numbers learned.
+
+        Those of an encoder count on the first level that reads it.
+        """
         children = np.diff(self.tree.children(level)[0]) if level < self.tree.n_levels - 1 else np.zeros(1, np.int64)
-        parameters = sum(weight.numel() for weight in self.networks[level].parameters())
+        network = next(network for network in self.networks if level in network.levels)
+        parameters = sum(weight.numel() for weight in network.head(level).parameters())
+        if level == network.first_level:
+            parameters += sum(weight.numel() for weight in network.encoder.parameters())
         return {
             "level": level, "nodes": self.tree.level_sizes[level], "fewest_children": int(children.min()),
             "most_children": int(children.max()), "parameters": parameters,
@@ -82,38 +89,62 @@ def train_tree(
     checkpoints: Checkpoints | None,
     progress: Progress,
 ) -> TreeModel:
-    """Build one tree and train its levels, each from the candidates that the level above gives."""
+    """Build one tree and train its networks, each from the candidates that the network above gives."""
     model = TreeModel(_grow_tree(prepared, settings, number))
     training = _Walk(prepared.training, model.tree)
     validation = None if prepared.validation is None else _Walk(prepared.validation, model.tree)
-    for level in range(model.tree.n_levels):
-        network = new_network(torch.from_numpy(prepared.word_vectors), model.tree, level, settings, number)
-        if level > 0 and settings["start_from_above"]:
+    for levels in levels_of_networks(model.tree, settings):
+        network = new_network(torch.from_numpy(prepared.word_vectors), model.tree, levels, settings, number)
+        if model.networks and settings["start_from_above"]:
             network.start_from(model.networks[-1])
-        data = LevelData(training.documents.tokens, training.targets[level], training.candidates(level, settings))
-        network.start_bias(_positive_rate(data))
-        if settings["attend_words"]:
-            vectors = node_vectors(prepared, model.tree, level)
-            network.start_queries(torch.from_numpy(vectors), settings["query_start"])
-        trainer = LevelTrainer(
+        data = training.data(levels, settings)
+        _start_heads(network, data, prepared, model.tree, settings)
+        trainer = Trainer(
             network,
             data,
-            _training_plan(settings, number, level),
-            None if validation is None else partial(validation.ndcg, network, level),
-            f"tree {number} level {level}",
+            _training_plan(settings, number, levels[0]),
+            None if validation is None else partial(validation.ndcg, network, settings["beam"]),
+            part_name(number, levels, model.tree),
             progress,
             checkpoints,
         )
         model.score = _trained(trainer, checkpoints)
         model.networks.append(network.eval())
-        if level < model.tree.n_levels - 1:
+        if levels[-1] < model.tree.n_levels - 1:
             if settings["hard_negatives"]:
-                training.descend(network, level, settings["beam"], progress)
+                training.descend(network, settings["beam"], progress)
             if validation is not None:
-                validation.descend(network, level, settings["beam"], progress)
+                validation.descend(network, settings["beam"], progress)
     if settings["linear"]:
         model.linear = _linear_part(model, prepared, settings, progress)
     return model
+
+
+def levels_of_networks(tree: LabelTree, settings: Mapping[str, Any]) -> list[range]:
+    """Say which levels each network has: all on one encoder, or each on its own."""
+    if settings["shared_encoder"]:
+        return [range(tree.n_levels)]
+    return [range(level, level + 1) for level in range(tree.n_levels)]
+
+
+def part_name(number: int, levels: range, tree: LabelTree) -> str:
+    """Name the training of a network, for progress and checkpoints."""
+    return f"tree {number}" if len(levels) == tree.n_levels else f"tree {number} level {levels[0]}"
+
+
+def _start_heads(
+    network: LabelAttentionNetwork,
+    data: TrainingData,
+    prepared: Prepared,
+    tree: LabelTree,
+    settings: Mapping[str, Any],
+) -> None:
+    rows = np.random.default_rng(0).permutation(len(data.tokens))[:256]
+    for index, level in enumerate(network.levels):
+        network.head(level).start_bias(data.positive_rate(index, rows))
+        if settings["attend_words"]:
+            vectors = torch.from_numpy(node_vectors(prepared, tree, level))
+            network.head(level).start_queries(vectors, settings["query_start"])
 
 
 def _linear_part(
@@ -155,30 +186,30 @@ def _linear_part(
 
 
 def new_network(
-    word_vectors: torch.Tensor, tree: LabelTree, level: int, settings: Mapping[str, Any], number: int
+    word_vectors: torch.Tensor, tree: LabelTree, levels: range, settings: Mapping[str, Any], number: int
 ) -> LabelAttentionNetwork:
-    """Make the untrained network of a level, on its device; its random start follows from the seed."""
+    """Make the untrained network of some levels, on its device; its random start follows from the seed."""
     with torch.random.fork_rng([]):
-        torch.manual_seed(int(np.random.default_rng([settings["random_state"], number, level]).integers(2**62)))
-        network = _network_of_shape(word_vectors.clone(), tree, level, settings)
+        torch.manual_seed(int(np.random.default_rng([settings["random_state"], number, levels[0]]).integers(2**62)))
+        network = _network_of_shape(word_vectors.clone(), tree, levels, settings)
     network.encoder.words.weight.requires_grad_(settings["train_word_vectors"])
     return network.to(chosen_device(settings["device"]))
 
 
 def saved_network(
-    arrays: Mapping[str, NDArray[Any]], tree: LabelTree, level: int, settings: Mapping[str, Any], source: str
+    arrays: Mapping[str, NDArray[Any]], tree: LabelTree, levels: range, settings: Mapping[str, Any], source: str
 ) -> LabelAttentionNetwork:
-    """Make the network of a level from its saved weights, ready to predict."""
+    """Make the network of some levels from its saved weights, ready to predict."""
     words = arrays.get("encoder.words.weight", np.zeros((0, 0), np.float32))
     with torch.device("meta"):  # no memory and no random numbers for weights that are replaced at once
-        network = _network_of_shape(torch.empty(words.shape), tree, level, settings)
+        network = _network_of_shape(torch.empty(words.shape), tree, levels, settings)
     _check_arrays(network, arrays, source)
     network.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()}, assign=True)
     return network.to(chosen_device(settings["device"])).eval()
 
 
 def _network_of_shape(
-    word_vectors: torch.Tensor, tree: LabelTree, level: int, settings: Mapping[str, Any]
+    word_vectors: torch.Tensor, tree: LabelTree, levels: range, settings: Mapping[str, Any]
 ) -> LabelAttentionNetwork:
     sparse = chosen_device(settings["device"]).type != "mps"  # MPS has no sparse gradients
     encoder = BiLSTMEncoder(
@@ -189,13 +220,17 @@ def _network_of_shape(
         settings["attend_words"],
         sparse_words=sparse and settings["train_word_vectors"],
     )
-    return LabelAttentionNetwork(
-        encoder,
-        tree.level_sizes[level],
-        settings["mlp_sizes"],
-        settings["own_outputs"],
-        sparse_nodes=sparse and level > 0,
-    )
+    heads = [
+        LabelHead(
+            encoder.state_size,
+            tree.level_sizes[level],
+            settings["mlp_sizes"],
+            settings["own_outputs"],
+            sparse_nodes=sparse and level > 0,
+        )
+        for level in levels
+    ]
+    return LabelAttentionNetwork(encoder, heads, levels[0])
 
 
 def node_vectors(prepared: Prepared, tree: LabelTree, level: int) -> NDArray[np.float32]:
@@ -241,26 +276,33 @@ class _Walk:
         self.targets = tree.lift(documents.targets[:, :n_labels])
         self.predicted: Ranking | None = None
 
-    def descend(self, network: LabelAttentionNetwork, level: int, beam: int, progress: Progress) -> None:
-        """Predict the best nodes of a level, from those of the level above."""
+    def descend(self, network: LabelAttentionNetwork, beam: int, progress: Progress) -> None:
+        """Predict the best nodes of a network's last level, from those of the level above its first one."""
         tokens = self.documents.tokens
-        with progress.stage(f"searching level {level}", len(tokens), "documents") as advance:
-            self.predicted = search_level(network, self.tree, level, tokens, self.predicted, beam, advance)
+        with progress.stage(f"searching level {network.levels[-1]}", len(tokens), "documents") as advance:
+            self.predicted = search_levels(
+                network, self.tree, tokens, self.predicted, beam, self.tree.n_labels, advance=advance
+            )
 
-    def candidates(self, level: int, settings: Mapping[str, Any]) -> CandidateSource | None:
-        if level == 0:
-            return None
-        wrong = None if self.predicted is None else self.predicted.top(settings["hard_negatives"])
-        return CandidateSource(
-            self.targets[level], self.targets[level - 1], wrong, self.tree, level, settings["candidates"]
-        )
+    def data(self, levels: range, settings: Mapping[str, Any]) -> TrainingData:
+        """Give what the network of some levels learns from."""
+        sources = [
+            CandidateSource(self.targets[level], self.targets[level - 1], self.tree, level, settings["candidates"])
+            if level > 0
+            else None
+            for level in levels
+        ]
+        targets = [self.targets[level] for level in levels]
+        return TrainingData(self.documents.tokens, targets, sources, self.predicted, settings["hard_negatives"])
 
-    def ndcg(self, network: LabelAttentionNetwork, level: int) -> float:
-        ranking = search_level(network, self.tree, level, self.documents.tokens, self.predicted, 5)
+    def ndcg(self, network: LabelAttentionNetwork, beam: int) -> float:
+        """Judge a network on its last level."""
+        level, tokens = network.levels[-1], self.documents.tokens
+        ranking = search_levels(network, self.tree, tokens, self.predicted, max(beam, 5), 5)
         truth = self.targets[level]
         if level == self.tree.n_levels - 1:
             truth = sp.csr_array(sp.hstack([truth, self.unseen], format="csr"))
-        return ndcg_at_k(judge(ranking.ids, truth), 5)
+        return ndcg_at_k(judge(ranking.top(5).ids, truth), 5)
 
 
 def _grow_tree(prepared: Prepared, settings: Mapping[str, Any], number: int) -> LabelTree:
@@ -280,13 +322,7 @@ def _training_plan(settings: Mapping[str, Any], number: int, level: int) -> Trai
     return TrainingPlan(**{name: settings[name] for name in names}, seed=(settings["random_state"], number, level))
 
 
-def _positive_rate(data: LevelData) -> float:
-    rows = np.random.default_rng(0).permutation(len(data.tokens))[:256]
-    batch = data.batch(rows, np.random.default_rng(0))
-    return float(batch.targets.sum() / max((batch.ids >= 0).sum(), 1))
-
-
-def _trained(trainer: LevelTrainer, checkpoints: Checkpoints | None) -> float:
+def _trained(trainer: Trainer, checkpoints: Checkpoints | None) -> float:
     finished = checkpoints.finished(trainer.name) if checkpoints is not None else None
     if finished is not None:
         score = float(finished.pop("score"))

@@ -1,4 +1,4 @@
-"""`LabelAttentionNetwork`: one class for every level of the tree."""
+"""`LabelAttentionNetwork`: one class for every level of the tree, alone or several on one encoder."""
 
 from __future__ import annotations
 
@@ -7,37 +7,32 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
 from haxmlnet.network.attention import label_attention
 from haxmlnet.network.encoder import BiLSTMEncoder
 
 
-class LabelAttentionNetwork(nn.Module):
-    """Tokens in, logits out: for all N nodes of the level, or for the candidates of each document.
+class LabelHead(nn.Module):
+    """States in, logits out: for all N nodes of one level, or for the candidates of each document.
 
     The shared layers turn a node's document vector m_j into one logit. With `own_outputs`, each node adds
     a last layer of its own: the logit gains u_j . r_j + b_j, where r_j is what the shared layers see last.
     """
 
     def __init__(
-        self,
-        encoder: BiLSTMEncoder,
-        n_nodes: int,
-        mlp_sizes: Sequence[int],
-        own_outputs: bool,
-        sparse_nodes: bool,
+        self, state_size: int, n_nodes: int, mlp_sizes: Sequence[int], own_outputs: bool, sparse_nodes: bool
     ) -> None:
         super().__init__()
-        self.encoder = encoder
-        self.queries = nn.Embedding(n_nodes, encoder.state_size, sparse=sparse_nodes)
-        nn.init.normal_(self.queries.weight, std=encoder.state_size**-0.5)
-        self.first = nn.Linear(encoder.state_size, mlp_sizes[0])
+        self.queries = _new_table(n_nodes, state_size, sparse_nodes)
+        if not self.queries.weight.is_meta:  # drawing numbers that nobody keeps would import half of torch
+            nn.init.normal_(self.queries.weight, std=state_size**-0.5)
+        self.first = nn.Linear(state_size, mlp_sizes[0])
         self.middle = nn.Sequential(nn.ReLU(), *_hidden_layers(mlp_sizes))
         self.last = nn.Linear(mlp_sizes[-1], 1)
         self.outputs: nn.Embedding | None = None
         if own_outputs:
-            self.outputs = nn.Embedding(n_nodes, mlp_sizes[-1] + 1, sparse=sparse_nodes)
+            self.outputs = _new_table(n_nodes, mlp_sizes[-1] + 1, sparse_nodes)
             nn.init.zeros_(self.outputs.weight)
 
     @property
@@ -45,9 +40,8 @@ class LabelAttentionNetwork(nn.Module):
         """Nodes of the level."""
         return self.queries.num_embeddings
 
-    def forward(self, tokens: Tensor, lengths: Tensor, candidates: Tensor | None = None) -> Tensor:
-        """Give logits (B, N), or (B, C) for candidates (B, C) of node ids."""
-        states = self.encoder(tokens, lengths)  # (B, T, H)
+    def forward(self, states: Tensor, lengths: Tensor, candidates: Tensor | None = None) -> Tensor:
+        """Give logits (B, N), or (B, C) for candidates (B, C) of node ids, from states (B, T, H)."""
         queries = _rows(self.queries, candidates)  # (N, H) or (B, C, H)
         # Attention averages, and the first shared layer is linear: applied to the words instead of to
         # every node's average it gives the same numbers for a fraction of the work.
@@ -67,15 +61,47 @@ class LabelAttentionNetwork(nn.Module):
         nn.init.constant_(self.last.bias, math.log(rate / (1 - rate)))
 
     def start_queries(self, vectors: Tensor, strength: float) -> None:
-        """Let each node (N, W) attend from the start to words whose vectors are like its own."""
-        assert self.encoder.attend_words
+        """Let each node (N, W) attend from the start to words whose vectors, the end of a state, are like its own."""
         with torch.no_grad():
             self.queries.weight[:, -vectors.shape[1] :] += strength * vectors.to(self.queries.weight.device)
 
+
+class LabelAttentionNetwork(nn.Module):
+    """An encoder and the heads of one or more consecutive levels, which all read its states."""
+
+    def __init__(self, encoder: BiLSTMEncoder, heads: Sequence[LabelHead], first_level: int = 0) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.heads = nn.ModuleList(heads)
+        self.first_level = first_level
+
+    @property
+    def levels(self) -> range:
+        """The levels of the tree that this network scores."""
+        return range(self.first_level, self.first_level + len(self.heads))
+
+    @property
+    def device(self) -> torch.device:
+        """Where the network lives."""
+        return self.encoder.words.weight.device
+
+    def head(self, level: int) -> LabelHead:
+        """Give the head of a level of the tree."""
+        head = self.heads[level - self.first_level]
+        assert isinstance(head, LabelHead)
+        return head
+
+    def encode(self, tokens: Tensor, lengths: Tensor, generator: Generator | None = None) -> Tensor:
+        """Give the states (B, T, H) that the heads read; the generator decides what is dropped in training."""
+        states: Tensor = self.encoder(tokens, lengths, generator)
+        return states
+
     def start_from(self, above: LabelAttentionNetwork) -> None:
         """Take over the encoder and the shared layers of the level above."""
-        for part in ("encoder", "first", "middle", "last"):
-            getattr(self, part).load_state_dict(getattr(above, part).state_dict())
+        self.encoder.load_state_dict(above.encoder.state_dict())
+        for head in self.heads:
+            for part in ("first", "middle", "last"):
+                getattr(head, part).load_state_dict(getattr(above.heads[-1], part).state_dict())
 
 
 def _hidden_layers(sizes: Sequence[int]) -> list[nn.Module]:
@@ -83,6 +109,10 @@ def _hidden_layers(sizes: Sequence[int]) -> list[nn.Module]:
     for size, next_size in pairwise(sizes):
         layers += [nn.Linear(size, next_size), nn.ReLU()]
     return layers
+
+
+def _new_table(n_rows: int, width: int, sparse: bool) -> nn.Embedding:
+    return nn.Embedding(n_rows, width, sparse=sparse, _weight=torch.empty(n_rows, width))
 
 
 def _rows(table: nn.Embedding, candidates: Tensor | None) -> Tensor:

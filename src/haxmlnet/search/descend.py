@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from haxmlnet.data.tokens import TokenArray, length_sorted_batches
 from haxmlnet.network.network import LabelAttentionNetwork
+from haxmlnet.network.workers import workers
 from haxmlnet.ranking import ABSENT, Ranking, rank
 from haxmlnet.tree import LabelTree, ancestors_of, children_of, marked_in_rows
 
-# Numbers in the largest array of a prediction batch, (B, C, H): 256 MB of float32.
-LARGEST_ARRAY = 2**26
-MAX_BATCH = 256
+# Numbers in the largest array of a prediction batch, (B, C, H): 64 MB of float32 for each thread.
+LARGEST_ARRAY = 2**24
+MAX_BATCH = 128
+MAX_TOKENS = 16_384
 # Labels of another model, best first, whose paths are searched beside the best nodes of every level.
 PROPOSED_PATHS = 8
 
@@ -34,98 +36,114 @@ def search_tree(
     every level, all of them in the end as far as their groups were searched.
     """
     ranking: Ranking | None = None
-    for level, network in enumerate(networks):
-        is_last = level == len(networks) - 1
-        width, kept = k if is_last else beam, proposed
-        if proposed is not None and not is_last:
-            kept = ancestors_of(tree, proposed[:, :PROPOSED_PATHS], level)
-            width += PROPOSED_PATHS
-        ranking = search_level(network, tree, level, tokens, ranking, width, kept=kept)
+    for network in networks:
+        ranking = search_levels(network, tree, tokens, ranking, beam, k, proposed)
     assert ranking is not None
     return ranking
 
 
-def search_level(
+def search_levels(
     network: LabelAttentionNetwork,
     tree: LabelTree,
-    level: int,
     tokens: TokenArray,
     above: Ranking | None,
-    width: int,
+    beam: int,
+    k: int,
+    proposed: NDArray[np.int32] | None = None,
     advance: Callable[[int], None] = lambda n: None,
-    kept: NDArray[np.int32] | None = None,
 ) -> Ranking:
-    """Rank the nodes of one level: all of them at level 0, else the children of the nodes ranked above.
+    """Rank the nodes of a network's last level: the best `beam` of them, or the best k labels.
 
-    Nodes to keep (documents, W) are among the `width` nodes of the ranking, whatever their score.
+    The walk starts from the nodes ranked above the network's first level.
     """
-    n_nodes = tree.level_sizes[level]
-    width = min(width, n_nodes)
-    ids = np.full((len(tokens), width), ABSENT, np.int32)
-    scores = np.zeros((len(tokens), width), np.float32)
-    for rows in length_sorted_batches(tokens.lengths, _batch_limit(network, tree, level, above)):
-        nodes, probabilities = _score_nodes(network, tree, level, tokens, rows, above)
-        if kept is not None:
-            nodes, probabilities = _best_and_kept(nodes, probabilities, kept[rows], width)
-        best = rank(nodes, probabilities, width, None, n_nodes)
-        ids[rows, : best.ids.shape[1]] = best.ids
-        scores[rows, : best.ids.shape[1]] = best.scores
-        advance(len(rows))
-    return Ranking(ids, scores, None, n_nodes)
+    n_paths = 0 if proposed is None else PROPOSED_PATHS
+    kept_widths = [min(size, beam + n_paths) for size in tree.level_sizes[:-1]] + [min(tree.n_labels, k)]
+    ids = np.full((len(tokens), kept_widths[network.levels[-1]]), ABSENT, np.int32)
+    scores = np.zeros(ids.shape, np.float32)
 
+    def search_batch(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Ranking]:
+        given = None if above is None else Ranking(above.ids[rows], above.scores[rows], None, above.n_ids)
+        kept = None if proposed is None else proposed[rows]
+        return rows, _search_batch(network, tree, tokens.padded(rows), given, kept_widths, kept)
 
-def _best_and_kept(
-    nodes: NDArray[np.int32], probabilities: NDArray[np.float32], kept: NDArray[np.int32], width: int
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    if nodes.shape[1] <= width:
-        return nodes, probabilities
-    keys = probabilities.astype(np.float64) + marked_in_rows(np.ascontiguousarray(nodes), kept)
-    keys[nodes == ABSENT] = -1
-    chosen = np.argpartition(-keys, width - 1, axis=1)[:, :width]
-    return np.take_along_axis(nodes, chosen, 1), np.take_along_axis(probabilities, chosen, 1)
-
-
-def _score_nodes(
-    network: LabelAttentionNetwork,
-    tree: LabelTree,
-    level: int,
-    tokens: TokenArray,
-    rows: NDArray[np.int64],
-    above: Ranking | None,
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    if above is None:
-        probabilities = node_probabilities(network, tokens, rows, None)
-        nodes = np.broadcast_to(np.arange(probabilities.shape[1], dtype=np.int32), probabilities.shape)
-        return nodes, probabilities
-    nodes, parent_scores = children_of(tree, level - 1, above.ids[rows], above.scores[rows])
-    probabilities = node_probabilities(network, tokens, rows, nodes)
-    return nodes, probabilities * parent_scores
+    was_training = network.training
+    network.eval()
+    batches = list(length_sorted_batches(tokens.lengths, _batch_limit(network, tree, kept_widths), MAX_TOKENS))
+    n_workers = min(torch.get_num_threads(), len(batches)) if network.device.type == "cpu" else 1
+    try:
+        with workers(n_workers) as run:
+            for rows, best in run(search_batch, batches):
+                ids[rows, : best.ids.shape[1]] = best.ids
+                scores[rows, : best.ids.shape[1]] = best.scores
+                advance(len(rows))
+    finally:
+        network.train(was_training)
+    return Ranking(ids, scores, None, tree.level_sizes[network.levels[-1]])
 
 
 @torch.inference_mode()
-def node_probabilities(
+def _search_batch(
     network: LabelAttentionNetwork,
-    tokens: TokenArray,
-    rows: NDArray[np.int64],
-    nodes: NDArray[np.int32] | None,
-) -> NDArray[np.float32]:
-    """Give P(node | its parent) of some documents for all nodes, or for the given ones (B, C)."""
-    device = network.queries.weight.device
-    batch, lengths = tokens.padded(rows)
-    candidates = None
-    if nodes is not None:
-        candidates = torch.from_numpy(np.maximum(nodes, 0).astype(np.int64)).to(device)
-    was_training = network.training
-    network.eval()
+    tree: LabelTree,
+    documents: tuple[NDArray[np.int64], NDArray[np.int64]],
+    ranking: Ranking | None,
+    widths: Sequence[int],
+    proposed: NDArray[np.int32] | None,
+) -> Ranking:
+    device = network.device
+    tokens, lengths = (torch.from_numpy(array).to(device) for array in documents)
     with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-        logits = network(torch.from_numpy(batch).to(device), torch.from_numpy(lengths).to(device), candidates)
-    network.train(was_training)
-    return logits.float().sigmoid().cpu().numpy()
+        states = network.encode(tokens, lengths)
+        for level in network.levels:
+            nodes, candidates, parent_scores = None, None, None
+            if ranking is not None:
+                nodes, parent_scores = children_of(tree, level - 1, ranking.ids, ranking.scores)
+                candidates = torch.from_numpy(np.maximum(nodes, 0).astype(np.int64)).to(device)
+            logits = network.head(level)(states, lengths, candidates)
+            ranking = _best_nodes(tree, level, nodes, probabilities(logits, parent_scores), widths[level], proposed)
+    assert ranking is not None
+    return ranking
 
 
-def _batch_limit(network: LabelAttentionNetwork, tree: LabelTree, level: int, above: Ranking | None) -> int:
-    if above is None:
-        width = network.n_nodes
-    else:
-        width = above.ids.shape[1] * int(np.diff(tree.children(level - 1)[0]).max())
-    return max(min(MAX_BATCH, LARGEST_ARRAY // (width * network.encoder.state_size)), 1)
+def probabilities(logits: torch.Tensor, parent_scores: NDArray[np.float32] | None) -> NDArray[np.float32]:
+    """Give P(node | its parent), times the scores of the parents."""
+    own: NDArray[np.float32] = logits.float().sigmoid().cpu().numpy()
+    return own if parent_scores is None else own * parent_scores
+
+
+def _best_nodes(
+    tree: LabelTree,
+    level: int,
+    nodes: NDArray[np.int32] | None,
+    scores: NDArray[np.float32],
+    width: int,
+    proposed: NDArray[np.int32] | None,
+) -> Ranking:
+    n_nodes = tree.level_sizes[level]
+    if nodes is None:
+        nodes = np.broadcast_to(np.arange(n_nodes, dtype=np.int32), scores.shape)
+    if proposed is not None:
+        kept = proposed
+        if level < tree.n_levels - 1:
+            kept = ancestors_of(tree, proposed[:, :PROPOSED_PATHS], level)
+        nodes, scores = _best_and_kept(nodes, scores, kept, width)
+    return rank(nodes, scores, width, None, n_nodes)
+
+
+def _best_and_kept(
+    nodes: NDArray[np.int32], scores: NDArray[np.float32], kept: NDArray[np.int32], width: int
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    if nodes.shape[1] <= width:
+        return nodes, scores
+    keys = scores.astype(np.float64) + marked_in_rows(np.ascontiguousarray(nodes), kept)
+    keys[nodes == ABSENT] = -1
+    chosen = np.argpartition(-keys, width - 1, axis=1)[:, :width]
+    return np.take_along_axis(nodes, chosen, 1), np.take_along_axis(scores, chosen, 1)
+
+
+def _batch_limit(network: LabelAttentionNetwork, tree: LabelTree, widths: Sequence[int]) -> int:
+    widest = 1
+    for level in network.levels:
+        children = int(np.diff(tree.children(level - 1)[0]).max()) * widths[level - 1] if level else tree.level_sizes[0]
+        widest = max(widest, children)
+    return max(min(MAX_BATCH, LARGEST_ARRAY // (widest * network.encoder.state_size)), 1)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from haxmlnet.ranking import ABSENT, Ranking
+from haxmlnet.ranking import ABSENT
 from haxmlnet.tree import LabelTree
 
 
@@ -34,18 +34,16 @@ class CandidateSource:
     """True nodes of the level, (documents x nodes), sorted."""
     parents: sp.csr_array
     """True nodes of the level above."""
-    predicted_parents: Ranking | None
-    """What the level above predicts for the same documents, best first."""
     tree: LabelTree
     level: int
     limit: int
 
-    def of(self, rows: NDArray[np.int64], rng: np.random.Generator) -> Candidates:
-        """Make the candidates of some documents; past the limit, wrong ones are kept at random."""
+    def of(self, rows: NDArray[np.int64], wrong: NDArray[np.int32], rng: np.random.Generator) -> Candidates:
+        """Make the candidates of some documents from their true parents and other ones (B, W).
+
+        Past the limit, wrong candidates are kept at random.
+        """
         child_starts, children = self.tree.children(self.level - 1)
-        wrong = np.zeros((len(rows), 0), np.int32)
-        if self.predicted_parents is not None:
-            wrong = self.predicted_parents.ids[rows]
         counts = _count_candidates(rows, self.parents.indptr, self.parents.indices, wrong, child_starts)
         n_true = self.targets.indptr[rows + 1] - self.targets.indptr[rows]
         limits = np.maximum(np.minimum(counts, self.limit), n_true)
@@ -59,7 +57,7 @@ class CandidateSource:
         return Candidates(ids, targets)
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _contains(items, value):  # type: ignore[no-untyped-def]
     for item in items:  # noqa: SIM110 (numba compiles no generators)
         if item == value:
@@ -67,7 +65,7 @@ def _contains(items, value):  # type: ignore[no-untyped-def]
     return False
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _count_candidates(rows, parent_starts, parents, wrong, child_starts):  # type: ignore[no-untyped-def]
     counts = np.zeros(len(rows), np.int64)
     for i in range(len(rows)):
@@ -80,7 +78,7 @@ def _count_candidates(rows, parent_starts, parents, wrong, child_starts):  # typ
     return counts
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _fill_candidates(  # type: ignore[no-untyped-def]
     rows, parent_starts, parents, wrong, child_starts, children, target_starts, true_nodes,
     limits, widest, rng, ids, targets,

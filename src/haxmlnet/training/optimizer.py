@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
 
+from haxmlnet.network.workers import Map
+
 
 class Optimizer:
-    """Adam for the dense weights, and SparseAdam for tables of which a batch touches few rows."""
+    """Adam for the dense weights, and SparseAdam for each table of which a batch touches few rows."""
 
     def __init__(self, network: nn.Module, sparse: Iterable[Tensor], learning_rate: float) -> None:
         lazy = {id(weight): weight for weight in sparse if weight.requires_grad}
@@ -17,34 +20,34 @@ class Optimizer:
         self.learning_rate = learning_rate
         self.weights = [*dense, *lazy.values()]
         self.parts: list[torch.optim.Optimizer] = [torch.optim.Adam(dense, lr=learning_rate)]
-        if lazy:
-            self.parts.append(torch.optim.SparseAdam(list(lazy.values()), lr=learning_rate))
+        self.parts += [torch.optim.SparseAdam([table], lr=learning_rate) for table in lazy.values()]
         self.mean_norm = 0.0
 
-    def step(self, scale: float, clip: float) -> None:
-        """Update the weights with a fraction of the learning rate, and forget the gradients."""
-        if clip > 0:
-            self._clip(clip)
-        for part in self.parts:
+    def step(self, gradients: Sequence[Sequence[Tensor | None]], scale: float, clip: float, run: Map = map) -> None:
+        """Update the weights with a fraction of the learning rate.
+
+        Gradients come in parts, each with one entry for each of `weights`; they are added up. What can be done side
+        by side is given to `run`.
+        """
+        norms = list(run(_set_gradient, zip(self.weights, zip(*gradients, strict=True), strict=True)))
+        shrink = self._shrink(math.hypot(*norms), clip) if clip > 0 else 1.0
+
+        def update(part: torch.optim.Optimizer) -> None:
             for group in part.param_groups:
                 group["lr"] = self.learning_rate * scale
+                _shorten(group["params"], shrink)
             part.step()
             part.zero_grad(set_to_none=True)
 
-    def _clip(self, factor: float) -> None:
-        gradients = []
-        for weight in self.weights:
-            if weight.grad is not None and weight.grad.is_sparse:
-                weight.grad = weight.grad.coalesce()
-            if weight.grad is not None:
-                gradients.append(weight.grad._values() if weight.grad.is_sparse else weight.grad)
-        norm = float(torch.stack([gradient.norm() for gradient in gradients]).norm())
+        list(run(update, self.parts))
+
+    def _shrink(self, norm: float, factor: float) -> float:
+        """Say by how much gradients of this length are shortened, and learn how long they usually are."""
         limit = factor * self.mean_norm
-        if self.mean_norm > 0 and norm > limit:
-            for gradient in gradients:
-                gradient.mul_(limit / norm)
-            norm = limit
+        shrink = limit / norm if self.mean_norm > 0 and norm > limit else 1.0
+        norm *= shrink
         self.mean_norm = norm if self.mean_norm == 0 else 0.95 * self.mean_norm + 0.05 * norm
+        return shrink
 
     def tensors(self) -> dict[str, Tensor]:
         """Give the whole state as named tensors, for a checkpoint."""
@@ -66,6 +69,30 @@ class Optimizer:
                     index, name = rest.split(".")
                     whole["state"].setdefault(int(index), {})[name] = _as_saved(part, value)
             part.load_state_dict(whole)
+
+
+def _set_gradient(of: tuple[Tensor, Sequence[Tensor | None]]) -> float:
+    """Add the parts of a weight's gradient up, and give its length."""
+    weight, parts = of
+    weight.grad = None
+    for part in parts:
+        if part is not None:
+            weight.grad = part if weight.grad is None else weight.grad + part
+    if weight.grad is None:
+        return 0.0
+    if weight.grad.is_sparse:
+        weight.grad = weight.grad.coalesce()
+    return float(_numbers(weight.grad).norm())
+
+
+def _shorten(weights: Iterable[Tensor], factor: float) -> None:
+    for weight in weights:
+        if factor != 1 and weight.grad is not None:
+            _numbers(weight.grad).mul_(factor)
+
+
+def _numbers(gradient: Tensor) -> Tensor:
+    return gradient._values() if gradient.is_sparse else gradient
 
 
 def _as_saved(part: torch.optim.Optimizer, value: Tensor) -> Tensor | int:

@@ -1,4 +1,4 @@
-"""The trainer of one level: batches, loss, validation, averaging, checkpoints."""
+"""The trainer of a network: batches, validation, averaging, checkpoints."""
 
 from __future__ import annotations
 
@@ -8,47 +8,30 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from haxmlnet.data.tokens import TokenArray, similar_length_batches
+from haxmlnet.data.tokens import similar_length_batches
 from haxmlnet.errors import HaxmlnetError, TrainingInterrupted
 from haxmlnet.network.network import LabelAttentionNetwork
+from haxmlnet.network.workers import Map, workers
 from haxmlnet.progress import Progress
-from haxmlnet.ranking import ABSENT
-from haxmlnet.training.candidates import Candidates, CandidateSource
 from haxmlnet.training.checkpoints import Checkpoints
+from haxmlnet.training.loss import TrainingData, batch_loss
 from haxmlnet.training.optimizer import Optimizer, step_scale
 
-
-@dataclass(frozen=True)
-class LevelData:
-    """What one level learns from."""
-
-    tokens: TokenArray
-    targets: sp.csr_array
-    """True nodes, (documents x nodes)."""
-    candidates: CandidateSource | None
-    """None: every document is compared with all nodes."""
-
-    def batch(self, rows: NDArray[np.int64], rng: np.random.Generator) -> Candidates:
-        """Give the candidates and targets of some documents."""
-        if self.candidates is not None:
-            return self.candidates.of(rows, rng)
-        targets = self.targets[rows].toarray()
-        ids = np.broadcast_to(np.arange(targets.shape[1]), targets.shape)
-        return Candidates(ids, targets)
+# Documents in one part of a batch: with fewer, the products get too small to be fast.
+LEAST_PART = 16
 
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """How one level is trained; all numbers are decided."""
+    """How a network is trained; all numbers are decided."""
 
     epochs: int
     batch_size: int
@@ -62,11 +45,11 @@ class TrainingPlan:
 
 
 @dataclass
-class LevelTrainer:
+class Trainer:
     """Trains a network in place and leaves the best validated weights in it."""
 
     network: LabelAttentionNetwork
-    data: LevelData
+    data: TrainingData
     plan: TrainingPlan
     validate: Callable[[], float] | None
     """Gives nDCG@5 of the network as it is; None where there is no validation document."""
@@ -75,6 +58,7 @@ class LevelTrainer:
     checkpoints: Checkpoints | None = None
 
     def __post_init__(self) -> None:
+        self.map: Map = map
         self.step = 0
         self.best_score = -1.0
         self.n_worse = 0
@@ -88,9 +72,10 @@ class LevelTrainer:
     def run(self) -> float:
         """Train from the latest checkpoint, or from the start, to the end; give the best nDCG@5."""
         self._load_state()
-        devices = [self._device] if self._device.type == "cuda" else []
+        device = self.network.device
         with (
-            torch.random.fork_rng(devices),
+            torch.random.fork_rng([device] if device.type == "cuda" else []),
+            workers(n_parts(self.plan.batch_size, device)) as self.map,
             self.progress.stage(self.name, self.n_steps, "batches") as advance,
             deferred_interrupt() as interrupted,
         ):
@@ -100,10 +85,6 @@ class LevelTrainer:
         if self.best:
             self.network.load_state_dict(self.best)
         return self.best_score
-
-    @property
-    def _device(self) -> torch.device:
-        return self.network.queries.weight.device
 
     def _run_epoch(self, advance: Callable[..., None], interrupted: Callable[[], bool]) -> None:
         epoch, done = divmod(self.step, self.batches_per_epoch)
@@ -126,25 +107,22 @@ class LevelTrainer:
 
     def _train_batch(self, rows: NDArray[np.int64]) -> float:
         # All randomness of a step follows from the seed and its number: a resumed run repeats it exactly.
-        rng = np.random.default_rng([*self.plan.seed, 1, self.step])
-        torch.manual_seed(int(rng.integers(2**62)))
-        tokens, lengths = self.data.tokens.padded(rows)
-        batch = self.data.batch(rows, rng)
-        device = self._device
-        candidates = None
-        if self.data.candidates is not None:
-            candidates = torch.from_numpy(batch.padded_ids()).to(device)
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            logits = self.network(torch.from_numpy(tokens).to(device), torch.from_numpy(lengths).to(device), candidates)
-        present = torch.from_numpy(batch.ids != ABSENT).to(device)
-        loss = mean_document_loss(logits.float(), torch.from_numpy(batch.targets).to(device), present)
-        value = float(loss.detach())
+        n = n_parts(len(rows), self.network.device)
+        parts = [(rows[part::n], (*self.plan.seed, 1, self.step, part)) for part in range(n)]
+        losses, gradients = zip(*self.map(partial(self._gradients, len(rows)), parts), strict=True)
+        value = sum(losses)
         if not math.isfinite(value):
             raise HaxmlnetError(f"{self.name}: the loss is {value} at batch {self.step}. Lower the learning rate.")
-        loss.backward()  # type: ignore[no-untyped-call]
         scale = step_scale(self.step, self.n_steps, self.plan.warmup, self.plan.final_learning_rate)
-        self.optimizer.step(scale, self.plan.gradient_clip)
+        self.optimizer.step(gradients, scale, self.plan.gradient_clip, self.map)
         return value
+
+    def _gradients(
+        self, n_documents: int, part: tuple[NDArray[np.int64], tuple[int, ...]]
+    ) -> tuple[float, list[Tensor | None]]:
+        rows, seed = part
+        loss = batch_loss(self.network, self.data, rows, int(np.random.default_rng(seed).integers(2**62))) / n_documents
+        return float(loss.detach()), list(torch.autograd.grad(loss, self.optimizer.weights, allow_unused=True))
 
     def _end_epoch(self, epoch: int, loss: float) -> None:
         current = self._average_weights() if self.step > self.plan.averaging_start * self.n_steps else None
@@ -202,15 +180,14 @@ class LevelTrainer:
             parts[part][key] = torch.from_numpy(value)
         self.network.load_state_dict(parts["network"])
         self.best, self.average = (
-            {name: value.to(self._device) for name, value in parts[part].items()} for part in ("best", "average")
+            {name: value.to(self.network.device) for name, value in parts[part].items()} for part in ("best", "average")
         )
         self.optimizer.load_tensors(parts["optimizer"])
 
 
-def mean_document_loss(logits: Tensor, targets: Tensor, present: Tensor) -> Tensor:
-    """Average the cross-entropy over each document's own candidates, then over the documents."""
-    losses = F.binary_cross_entropy_with_logits(logits, targets, reduction="none") * present  # (B, C)
-    return (losses.sum(dim=1) / present.sum(dim=1).clamp(min=1)).mean()
+def n_parts(n_documents: int, device: torch.device) -> int:
+    """Say into how many parts a batch is split: one for each thread of the processor, none too small."""
+    return max(min(torch.get_num_threads(), n_documents // LEAST_PART), 1) if device.type == "cpu" else 1
 
 
 def lazy_tables(network: nn.Module) -> list[Tensor]:
