@@ -7,6 +7,7 @@ from hypothesis.extra import numpy as hnp
 
 from haxmlnet.ranking import ABSENT
 from haxmlnet.tree import LabelTree, ancestors_of, marked_in_rows, with_coarser_levels
+from haxmlnet.tree.walk import parents_at
 
 TREE = LabelTree((np.array([0, 0, 1, 1], np.int32), np.array([0, 1, 1, 2, 3, 3, 2, 0], np.int32)), 8)
 
@@ -16,6 +17,11 @@ def test_ancestors_are_parents_of_parents():
     assert ancestors_of(TREE, labels, 2).tolist() == labels.tolist()
     assert ancestors_of(TREE, labels, 1).tolist() == [[0, 0, ABSENT], [3, 1, 2]]
     assert ancestors_of(TREE, labels, 0).tolist() == [[0, 0, ABSENT], [1, 0, 1]]
+
+
+def test_the_first_level_has_no_parents():
+    assert parents_at(TREE, 0) is None
+    np.testing.assert_array_equal(parents_at(TREE, 2), TREE.parents[1])
 
 
 @given(st.data())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,26 +10,31 @@ from numba import get_num_threads
 from numpy.typing import NDArray
 
 from haxmlnet.tree import kernels
+from haxmlnet.tree.kernels import Rows
+from haxmlnet.tree.subtree_kernels import halved, split_subtrees
 
-MAX_ITERATIONS = 50
-MIN_GAIN = 1e-4
 WIDE_SET_SIZE = 32768
 # Not the number of threads: the order of summation, and so the tree, must not depend on the machine.
 N_CHUNKS = 8
+# With fewer sets than this, a level is split at a time, so that soon there is work for all threads.
+MIN_SUBTREES = 32
+N_STARTS = 4
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """The arrays of a CSR matrix in the only types that the kernels are compiled for."""
+class Limits(NamedTuple):
+    """How long 2-means goes on, and on how many of the labels."""
 
-    indptr: NDArray[np.int64]
-    columns: NDArray[np.uint32]
-    values: NDArray[np.float32]
-    width: int
+    max_iterations: int = 50
+    # Near the root even a good split gains little: at 1e-4 it would stop before it has found anything.
+    min_gain: float = 1e-6
+    trial_iterations: int = 5
+    """Iterations of each start before the best one is chosen."""
+    sampled_size: int = 400
+    """Sets of so many labels are split by a sample first."""
+    sample_step: int = 8
 
-    @property
-    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.float32]]:
-        return self.indptr, self.columns, self.values
+
+LIMITS = Limits()
 
 
 def balanced_partition(
@@ -44,74 +49,102 @@ def balanced_partition(
     set of a label at a smaller depth d is `index >> (depth - d)`. Sets with more than `wide_set_size` labels
     are split one after the other by all threads, smaller ones side by side, one thread each.
     """
-    rows = _rows(features)
+    rows, width = _rows(features), features.shape[1]
     n_labels = len(rows.indptr) - 1
     order = np.arange(n_labels, dtype=np.int32)
-    bounds = np.array([0, n_labels], dtype=np.int64)
-    for _ in range(depth):
-        sizes = np.diff(bounds)
-        seeds, bounds = _draw_seeds(sizes, rng), _halved(bounds)
-        if sizes.max() > wide_set_size:
-            for i in range(len(sizes)):
-                start, middle, stop = bounds[2 * i : 2 * i + 3]
-                if stop - start > 1:
-                    order[start:stop] = _split_wide(rows, order[start:stop], middle - start, seeds[i])
+    bounds, seeds = _plan(n_labels, depth, rng)
+    level = 0
+    while level < depth:
+        n_sets, n_levels = 2**level, 1
+        if np.diff(bounds[level]).max() > wide_set_size:
+            _split_one_by_one(rows, width, order, bounds[level + 1], seeds[n_sets - 1 : 2 * n_sets - 1])
         else:
-            _split_side_by_side(rows, order, bounds, seeds)
+            n_levels = depth - level if n_sets >= MIN_SUBTREES else 1
+            _split_side_by_side(rows, width, order, bounds[level], n_levels, seeds)
+        level += n_levels
     index = np.empty(n_labels, dtype=np.int32)
-    index[order] = np.repeat(np.arange(len(bounds) - 1, dtype=np.int32), np.diff(bounds))
+    index[order] = np.repeat(np.arange(2**depth, dtype=np.int32), np.diff(bounds[-1]))
     return index
 
 
-def _rows(features: sp.csr_array | sp.csr_matrix) -> _Rows:
-    return _Rows(
-        indptr=np.ascontiguousarray(features.indptr, dtype=np.int64),
-        # Unsigned, because numba tests every signed index for counting from the end.
-        columns=np.ascontiguousarray(features.indices, dtype=np.int32).view(np.uint32),
-        values=np.ascontiguousarray(features.data, dtype=np.float32),
-        width=features.shape[1],
+def _rows(features: sp.csr_array | sp.csr_matrix) -> Rows:
+    return Rows(
+        np.ascontiguousarray(features.indptr, dtype=np.int64),
+        np.ascontiguousarray(features.indices, dtype=np.int32).view(np.uint32),
+        np.ascontiguousarray(features.data, dtype=np.float32),
     )
 
 
+def _plan(n_labels: int, depth: int, rng: np.random.Generator) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
+    """Say where the sets of each level lie, and draw the seeds of all nodes, level after level."""
+    bounds = [np.array([0, n_labels], dtype=np.int64)]
+    seeds = np.zeros((0, N_STARTS, 2), dtype=np.int64)
+    for level in range(depth):
+        seeds = np.concatenate([seeds, _draw_seeds(np.diff(bounds[level]), rng)])
+        bounds.append(halved(bounds[level]))
+    return bounds, seeds
+
+
 def _draw_seeds(sizes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw two different positions in each set; where there is only one, both are 0."""
-    draws = rng.random((len(sizes), 2))
-    first = (draws[:, 0] * sizes).astype(np.int64)
-    step = 1 + (draws[:, 1] * (sizes - 1)).astype(np.int64)
-    return np.column_stack([first, (first + step) % np.maximum(sizes, 1)])
+    """Draw pairs of different positions in each set, (sets, starts, 2); where there is only one, both are 0."""
+    draws, sizes = rng.random((2, len(sizes), N_STARTS)), sizes[:, None]
+    first = (draws[0] * sizes).astype(np.int64)
+    step = 1 + (draws[1] * (sizes - 1)).astype(np.int64)
+    return np.stack([first, (first + step) % np.maximum(sizes, 1)], axis=-1)
 
 
-def _halved(bounds: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Put the middle of each set between its bounds; sizes that differ by one give halves that do, too."""
-    halved = np.empty(2 * len(bounds) - 1, dtype=np.int64)
-    halved[::2] = bounds
-    halved[1::2] = bounds[:-1] + (np.diff(bounds) + 1) // 2
-    return halved
+def _split_one_by_one(
+    rows: Rows, width: int, order: NDArray[np.int32], halves: NDArray[np.int64], seeds: NDArray[np.int64]
+) -> None:
+    """Order the members of every set by half, in place; all threads share each set."""
+    for i in range(len(halves) // 2):
+        start, middle, stop = halves[2 * i : 2 * i + 3]
+        members = order[start:stop].copy()
+        if len(members) > 1:
+            left = _left_half(rows, width, members, middle - start, seeds[i])
+            order[start:middle], order[middle:stop] = members[left], members[~left]
 
 
-def _split_wide(rows: _Rows, members: NDArray[np.int32], n_left: int, seeds: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Order the members of one large set by half; all threads share its labels."""
-    sums = np.zeros((N_CHUNKS, rows.width))
+def _left_half(
+    rows: Rows, width: int, members: NDArray[np.int32], n_left: int, seeds: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Mark the left half of one large set, which is first split as a sample of it is."""
+    sample = members[:: LIMITS.sample_step]
+    n_left_sample = (len(sample) + 1) // 2
+    starts = [kernels.seed_weights(rows, members[pair], width) for pair in seeds]
+    trials = [_refine(rows, sample, n_left_sample, weights, LIMITS.trial_iterations) for weights in starts]
+    weights = starts[int(np.argmax([similarity for _, similarity in trials]))]
+    _refine(rows, sample, n_left_sample, weights, LIMITS.max_iterations)
+    return _refine(rows, members, n_left, weights, LIMITS.max_iterations)[0]
+
+
+def _refine(
+    rows: Rows, members: NDArray[np.int32], n_left: int, weights: NDArray[np.float32], max_iterations: int
+) -> tuple[NDArray[np.bool_], float]:
+    """Iterate on the members; give the left half and the mean similarity, leave the last weights."""
+    sums = np.zeros((N_CHUNKS, len(weights)))
     left = np.ones(len(members), dtype=np.bool_)
-    kernels.move_chunks(*rows.arrays, members, np.zeros_like(left), left, sums)
-    total = sums.sum(axis=0)
-    weights = np.zeros(rows.width, dtype=np.float32)
-    kernels.set_seed_weights(*rows.arrays, members[seeds], weights)
-    similarity = -np.inf
-    for _ in range(MAX_ITERATIONS):
+    kernels.move_chunks(rows, members, np.zeros_like(left), left, sums)
+    total, similarity = sums.sum(axis=0), -np.inf
+    for _ in range(max_iterations):
         previous, before = similarity, left
-        left = kernels.mark_greatest(kernels.project_all(*rows.arrays, members, weights), n_left)
-        kernels.move_chunks(*rows.arrays, members, before, left, sums)
-        similarity = kernels.set_weights(sums.sum(axis=0), total, weights) / len(members)
-        if similarity - previous < MIN_GAIN:
+        left = kernels.mark_greatest(kernels.project_all(rows, members, weights), n_left)
+        kernels.move_chunks(rows, members, before, left, sums)
+        similarity = sum(kernels.set_weights(sums.sum(axis=0), total, 0.0, 0.0, weights)) / len(members)
+        if similarity - previous < LIMITS.min_gain:
             break
-    return np.concatenate([members[left], members[~left]])
+    return left, similarity
 
 
 def _split_side_by_side(
-    rows: _Rows, order: NDArray[np.int32], bounds: NDArray[np.int64], seeds: NDArray[np.int64]
+    rows: Rows,
+    width: int,
+    order: NDArray[np.int32],
+    bounds: NDArray[np.int64],
+    n_levels: int,
+    seeds: NDArray[np.int64],
 ) -> None:
-    """Order the members of every set by half, in place; each thread takes whole sets."""
-    n_workers = min(get_num_threads(), len(seeds))
-    slots = np.full((n_workers, rows.width), -1, dtype=np.int32)
-    kernels.split_sets(*rows.arrays, order, bounds, seeds, slots, MAX_ITERATIONS, MIN_GAIN)
+    """Order the members of every set by their sets some levels below, in place; each thread takes whole subtrees."""
+    n_workers = min(get_num_threads(), len(bounds) - 1)
+    counts, slots = np.zeros((n_workers, width), np.int32), np.empty((n_workers, width), np.uint32)
+    split_subtrees(rows, order, bounds, n_levels, seeds, LIMITS, counts, slots)

@@ -30,6 +30,11 @@ def ancestors_of(tree: LabelTree, labels: NDArray[np.int32], level: int) -> NDAr
     return nodes
 
 
+def parents_at(tree: LabelTree, level: int) -> NDArray[np.int32] | None:
+    """Give the parent of each node of a level; None at the first level, whose nodes have none."""
+    return tree.parents[level - 1] if level else None
+
+
 def marked_in_rows(nodes: NDArray[np.int32], wanted: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Say which nodes (B, C) are among the wanted ones (B, K) of their document."""
     marks = np.zeros(nodes.shape, np.bool_)

@@ -1,0 +1,92 @@
+"""Speed of haxmlnet, as ratios within one run or seconds that must not be exceeded.
+
+python -m benchmarks.speed                     all rows at full size: some ten minutes, 8 GB
+python -m benchmarks.speed tree metrics        some rows
+python -m benchmarks.speed tree --scale 0.1    a tenth of the labels and documents
+
+Run it on an otherwise idle machine: the last line, JSON, says how much of the processors other processes used.
+Rows:
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.preparation_parts import busy_seconds, rounded
+from benchmarks.speed.machine import machine
+from benchmarks.speed.metrics import metrics
+from benchmarks.speed.row import Row, RowFunction, Run, Unavailable
+from benchmarks.speed.start import start
+from benchmarks.speed.tree import tree
+
+ROWS: dict[str, RowFunction] = {function.__name__: function for function in (machine, tree, metrics, start)}
+
+
+def measured(names: list[str], run: Run) -> Iterator[Row]:
+    """Measure rows one after the other; one that cannot be measured says why."""
+    for name in names:
+        started, (all_before, own_before) = time.perf_counter(), busy_seconds()
+        try:
+            for row in ROWS[name](run):
+                all_after, own_after = busy_seconds()
+                others = max(all_after - all_before - (own_after - own_before), 0)
+                share = others / (time.perf_counter() - started) / (os.cpu_count() or 1)
+                row.details["others_share"] = share
+                yield row
+        except Unavailable as reason:
+            yield Row(f"{name}: {reason}", None, "")
+
+
+def line(row: Row) -> str:
+    """Give a row of the table."""
+    value = "-" if row.value is None else f"{row.value:.4g} {row.unit}"
+    verdict = {True: "reached", False: "NOT REACHED", None: ""}[row.reached]
+    return f"{row.what:<58}{value:>14}{row.target:>12}  {verdict}".rstrip()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure and print; give 1 if a target is not reached."""
+    parser = _parser()
+    chosen = parser.parse_args(arguments)
+    unknown = [name for name in chosen.rows if name not in ROWS]
+    if unknown:
+        parser.error(f"there is no row {unknown[0]!r}; the rows are {', '.join(ROWS)}")
+    run = Run(chosen.work.resolve(), chosen.scale, chosen.seed, chosen.threads, max(chosen.rounds, 1))
+    print(f"{'':<58}{'figure':>14}{'target':>12}")
+    rows = []
+    for row in measured(list(dict.fromkeys(chosen.rows)) or list(ROWS), run):
+        rows.append(row)
+        print(line(row), flush=True)
+    reached = all(row.reached is not False for row in rows)
+    facts: dict[str, Any] = {"scale": run.scale, "threads": run.threads, "reached": reached}
+    print(json.dumps(rounded({**facts, "rows": [row.as_json() for row in rows]})))
+    return int(not reached)
+
+
+def _parser() -> argparse.ArgumentParser:
+    rows = "\n".join(f"  {name:<12}{function.__doc__}" for name, function in ROWS.items())
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.speed",
+        description=f"{__doc__}{rows}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("rows", nargs="*", metavar="ROW", help="the rows to measure (default: all)")
+    parser.add_argument("--scale", type=float, default=1.0, help="part of the labels and documents (default: all)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="threads of both sides (default: all)")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of what takes seconds; the median counts")
+    parser.add_argument(
+        "--work", type=Path, default=Path("runs/speed"),
+        help="where matrices and models are kept for the next run (default: runs/speed)",
+    )  # fmt: skip
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
