@@ -58,6 +58,28 @@ def test_rank_does_not_depend_on_the_order_of_candidates():
         assert rank(ids[:, order], scores[:, order], 3, None, 200).ids.tolist() == [[0, 1, 2]]
 
 
+@pytest.mark.parametrize("k", [1, 7, 150, 599, 600])
+def test_rank_of_many_candidates_equals_numpy(k):
+    rng = np.random.default_rng(k)
+    ids = np.array([rng.permutation(1000)[:600] for _ in range(20)], np.int32)
+    scores = rng.normal(size=ids.shape).astype(np.float32)
+    scores[:10] = np.round(scores[:10], 1)  # many are equal, 0.0 and -0.0 among them
+    order = np.lexsort((ids, -scores), axis=1)[:, :k]
+    result = rank(ids, scores, k, None, 1000)
+    np.testing.assert_array_equal(result.ids, np.take_along_axis(ids, order, 1))
+    np.testing.assert_array_equal(result.scores, np.take_along_axis(scores, order, 1))
+
+
+def test_rank_takes_any_layout_of_candidates():
+    ids, scores = np.arange(5, dtype=np.int64), np.array([[1, 5, 3, 2, 4], [5, 4, 3, 2, 1]], np.float64)
+    assert rank(np.broadcast_to(ids, (2, 5)), scores, 2, None, 5).ids.tolist() == [[1, 4], [0, 1]]
+    assert rank(np.broadcast_to(ids, (2, 5))[:, ::-1], scores[:, ::-1], 2, None, 5).ids.tolist() == [[1, 4], [0, 1]]
+
+
+def test_an_id_that_occurs_twice_pushes_no_better_one_out():
+    assert rank(ids_of([3, 3, 3, 1]), scores_of([0.5, 0.5, 0.5, 0.9]), 2, None, 4).ids.tolist() == [[1, 3]]
+
+
 def test_labels_are_names_and_none_where_there_is_none(ranking):
     assert ranking.labels.tolist() == [["cat", "ant", "dog"], ["bee", None, None]]
 

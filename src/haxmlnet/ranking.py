@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 ABSENT = -1
 # Labels kept of each ranking before several are averaged, as a multiple of k.
 KEPT_PER_RANKING = 10
+_LEAST_KEY = -(2**63)
+_NEGATIVE_ZERO = -(2**31)  # the bits of the float32 -0.0
 _NOTHING = np.array([None], dtype=object)
 
 
@@ -80,17 +83,11 @@ def rank(
 
     Equal scores are ordered by id, so that a result never depends on the order of the candidates.
     """
-    keys = np.where(ids == ABSENT, -np.inf, scores)
-    if k < ids.shape[1]:
-        # Everything that ties with the k-th best must reach the sort, or the tie is cut arbitrarily.
-        kth = -np.partition(-keys, k - 1, axis=1)[:, k - 1 : k]
-        width = max(k, int((keys >= kth).sum(axis=1).max(initial=0)))
-        width = min(width, ids.shape[1])
-        best = np.argpartition(-keys, width - 1, axis=1)[:, :width]
-        ids, keys = np.take_along_axis(ids, best, 1), np.take_along_axis(keys, best, 1)
-    order = np.lexsort((ids, -keys), axis=1)[:, :k]
-    ids, keys = np.take_along_axis(ids, order, 1), np.take_along_axis(keys, order, 1)
-    return Ranking(ids, np.where(ids == ABSENT, 0, keys).astype(np.float32), names, n_ids)
+    n, width = ids.shape
+    best_ids = np.full((n, min(k, width)), ABSENT, np.int32)
+    best_scores = np.zeros(best_ids.shape, np.float32)
+    _rank_rows(np.ascontiguousarray(ids, np.int32), np.ascontiguousarray(scores, np.float32), best_ids, best_scores)
+    return Ranking(best_ids, best_scores, names, n_ids)
 
 
 def width_per_tree(k: int, n_trees: int, n_labels: int) -> int:
@@ -116,3 +113,106 @@ def rank_csr(scores: sp.csr_array, k: int, names: NDArray[np.object_] | None) ->
     ids[within] = scores.indices
     values[within] = scores.data
     return rank(ids, values, min(k, scores.shape[1]), names, scores.shape[1])
+
+
+@numba.njit(cache=True, nogil=True)
+def _rank_rows(ids, scores, best_ids, best_scores):  # type: ignore[no-untyped-def]
+    keys, best = np.empty(ids.shape[1], np.int64), np.empty(best_ids.shape[1], np.int64)
+    for row in range(len(ids)):
+        for place in range(best_positions(ids[row], scores[row], keys, best)):
+            best_ids[row, place] = ids[row, best[place]]
+            best_scores[row, place] = scores[row, best[place]]
+
+
+@numba.njit(cache=True, nogil=True)
+def best_positions(ids, scores, keys, best):  # type: ignore[no-untyped-def]
+    """Write the positions of the best candidates, best first, as many as fit, and return how many there are.
+
+    `keys` is room for a number each candidate.
+    """
+    bits = scores.view(np.int32)
+    n_present = _write_keys(ids, bits, keys)
+    n_best = min(n_present, len(best))
+    least = _kth_largest(keys, n_present, n_best) if n_best < n_present else _LEAST_KEY
+    n = 0
+    for position in range(len(ids)):
+        key = _key(ids[position], bits[position])
+        if ids[position] != ABSENT and key > least:
+            keys[n], best[n] = key, position
+            n += 1
+    for position in range(len(ids)):
+        if n == n_best:
+            break
+        if ids[position] != ABSENT and _key(ids[position], bits[position]) == least:
+            keys[n], best[n] = least, position
+            n += 1
+    _sort_descending(keys, best, n)
+    return n
+
+
+@numba.njit(cache=True, nogil=True)
+def _write_keys(ids, bits, keys):  # type: ignore[no-untyped-def]
+    n = 0
+    for position in range(len(ids)):
+        if ids[position] != ABSENT:
+            keys[n] = _key(ids[position], bits[position])
+            n += 1
+    return n
+
+
+@numba.njit(cache=True, nogil=True)
+def _key(number, bits):  # type: ignore[no-untyped-def]
+    """Make a number that is larger for a larger score, given as the bits of a float32, and for a smaller id."""
+    if bits == _NEGATIVE_ZERO:
+        bits = np.int32(0)  # -0.0 equals 0.0
+    ordered = np.int64(bits ^ (bits >> 31 & 0x7FFFFFFF))
+    return ordered << 32 | np.int64(0x7FFFFFFF) - number
+
+
+@numba.njit(cache=True, nogil=True)
+def _kth_largest(keys, n, k):  # type: ignore[no-untyped-def]
+    """Give the k-th largest of the first n keys, all different, by quickselect; they change places."""
+    first, stop, target = 0, n, n - k
+    while stop - first > 1:
+        one, two, three = keys[first], keys[(first + stop) >> 1], keys[stop - 1]
+        pivot = max(min(one, two), min(max(one, two), three))
+        n_less = first
+        for position in range(first, stop):
+            key = keys[position]
+            keys[position] = keys[n_less]
+            keys[n_less] = key
+            n_less += key < pivot
+        if target < n_less:
+            stop = n_less
+        elif n_less > first:
+            first = n_less
+        else:  # the pivot is the least, and stands at the place of the last key that was moved
+            first = _move_to_front(keys, first, stop, pivot)
+            if target < first:
+                return pivot
+    return keys[target]
+
+
+@numba.njit(cache=True, nogil=True)
+def _move_to_front(keys, first, stop, key):  # type: ignore[no-untyped-def]
+    for position in range(first, stop):
+        if keys[position] == key:
+            keys[position], keys[first] = keys[first], key
+            break
+    return first + 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _sort_descending(keys, best, n):  # type: ignore[no-untyped-def]
+    """Sort the first n keys, and `best` with them, by Shell's method: n is small as a rule."""
+    gap = 1
+    while 3 * gap + 1 < n:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for place in range(gap, n):
+            key, value = keys[place], best[place]
+            while place >= gap and keys[place - gap] < key:
+                keys[place], best[place] = keys[place - gap], best[place - gap]
+                place -= gap
+            keys[place], best[place] = key, value
+        gap //= 3

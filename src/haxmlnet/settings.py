@@ -97,6 +97,11 @@ class Settings:
         "Train linear classifiers over the same tree, too, and fuse their scores with those of the networks by a rule "
         "fitted on the validation documents.",
     )
+    names: bool = setting(
+        True,
+        "Know labels by the words of their names, too, where names are words: a label that a document mentions is a "
+        "candidate of the linear part.",
+    )
     shared_encoder: bool = setting(
         True,
         "Train all levels at once on one encoder; otherwise each level has its own and is trained after the one above.",
@@ -149,6 +154,7 @@ class LinearTreeSettings:
     fusion: bool = setting(
         True, "Fit on held-out documents how the scores of the levels, likeness and frequency make a probability."
     )
+    names: bool = _as_in(Settings, "names")
     validation_fraction: float = _as_in(Settings, "validation_fraction")
     max_validation: int = _as_in(Settings, "max_validation")
     n_jobs: int | None = _as_in(Settings, "n_jobs")

@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.svm import LinearSVC
 
-from haxmlnet.linear.level import node_products, train_level
+from haxmlnet.linear.level import LinearLevel, train_level
+from haxmlnet.linear.vectors import block_of
 from haxmlnet.ranking import ABSENT
 
 
@@ -21,11 +22,16 @@ def trained(features: sp.csr_array, targets: sp.csr_array, parents=None, parent_
     return train_level(features, targets, parents, parent_of, **values)
 
 
+def all_margins(level: LinearLevel, features: sp.csr_array) -> np.ndarray:
+    nodes = np.tile(np.arange(level.n_nodes, dtype=np.int32), (features.shape[0], 1))
+    return level.margins(block_of(features, range(features.shape[0])), nodes)
+
+
 def test_margins_are_those_of_liblinear(monkeypatch):
     monkeypatch.setattr("haxmlnet.linear.level.TOLERANCE", 1e-4)
     monkeypatch.setattr("haxmlnet.linear.level.MAX_PASSES", 2000)
     features, targets = corpus(200, 40, 3, 0)
-    margins = trained(features, targets, C=0.7).all_margins(features)
+    margins = all_margins(trained(features, targets, C=0.7), features)
     for node in range(3):
         labels = targets[:, [node]].toarray().ravel()
         svm = LinearSVC(C=0.7, dual=True, tol=1e-6, max_iter=100_000, random_state=0).fit(features, labels)
@@ -68,19 +74,10 @@ def test_a_node_without_examples_of_both_kinds_has_only_a_bias(positive, bias):
     assert level.biases.tolist() == [bias]
 
 
-def test_margins_of_some_nodes_are_those_of_all():
+def test_margins_are_products_and_biases_and_0_where_a_node_is_absent():
     features, targets = corpus(30, 25, 6, 5)
     level = trained(features, targets)
-    nodes = np.array([[5, 0, ABSENT]] * 30, np.int32)
-    margins = level.margins(features, nodes)
-    np.testing.assert_allclose(margins[:, :2], level.all_margins(features)[:, [5, 0]], rtol=1e-5, atol=1e-6)
+    margins = level.margins(block_of(features, range(10, 30)), np.array([[5, 0, ABSENT]] * 20, np.int32))
+    expected = (features @ level.weights.T).toarray() + level.biases
+    np.testing.assert_allclose(margins[:, :2], expected[10:, [5, 0]], rtol=1e-5, atol=1e-6)
     assert (margins[:, 2] == 0).all()
-
-
-def test_products_equal_those_of_dense_matrices():
-    rng = np.random.default_rng(6)
-    features = sp.random_array((7, 12), density=0.5, rng=rng, dtype=np.float32, format="csr")
-    vectors = sp.random_array((5, 12), density=0.5, rng=rng, dtype=np.float32, format="csr")
-    nodes = rng.integers(0, 5, (7, 3)).astype(np.int32)
-    dense = features.toarray() @ vectors.toarray().T
-    np.testing.assert_allclose(node_products(features, vectors, nodes), np.take_along_axis(dense, nodes, 1), rtol=1e-5)

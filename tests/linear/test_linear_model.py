@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from haxmlnet.linear import train_linear_model
-from haxmlnet.linear.linear_model import hinge_score
+from haxmlnet.linear import LinearLevel, LinearModel, NodeVectors, train_linear_model
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import ABSENT
-from haxmlnet.tree import build_label_tree, label_features, with_coarser_levels
+from haxmlnet.tree import LabelTree, build_label_tree, label_features, with_coarser_levels
+from haxmlnet.tree.walk import parents_at
 
 
 @pytest.fixture(scope="module")
@@ -28,27 +28,72 @@ def trained():
     return model, features, targets
 
 
-def scores_by_hand(model, features):
-    """Multiply the scores along the path of every label."""
-    total = np.ones((features.shape[0], model.tree.n_labels))
-    for label in range(model.tree.n_labels):
-        node = label
-        for depth in reversed(range(model.tree.n_levels)):
-            total[:, label] *= hinge_score(model.levels[depth].all_margins(features)[:, node])
-            if depth:
-                node = model.tree.parents[depth - 1][node]
-    return total
+def all_margins(level: LinearLevel, features: sp.csr_array) -> np.ndarray:
+    return (features @ level.weights.T).toarray() + level.biases
+
+
+def search_by_hand(model: LinearModel, features: sp.csr_array, beam: int, width: int, row: int) -> dict[int, float]:
+    """Give the labels that are found for a document, best first, with the logarithms of their scores."""
+    above = {0: 0.0}
+    for depth, level in enumerate(model.levels):
+        margins = all_margins(level, features[[row]])[0]
+        parents = parents_at(model.tree, depth)
+        parents = np.zeros(level.n_nodes, int) if parents is None else parents
+        found = [(max(1 - margins[n], 0) ** 2 - above[p], n) for n, p in enumerate(parents.tolist()) if p in above]
+        best = sorted(found)[: beam if depth < len(model.levels) - 1 else width]
+        above = {node: -loss for loss, node in best}
+    return above
+
+
+def random_model(parents: tuple[list[int], ...], n_labels: int) -> LinearModel:
+    rng = np.random.default_rng(0)
+    tree = LabelTree(tuple(np.array(level, np.int32) for level in parents), n_labels)
+    levels = []
+    for depth, n_nodes in enumerate(tree.level_sizes):
+        weights = sp.random_array((n_nodes, 50), density=0.3, rng=rng, dtype=np.float32, format="csr")
+        weights.data -= 0.3
+        vectors = NodeVectors.from_matrix(weights, parents_at(tree, depth))
+        levels.append(LinearLevel(vectors, rng.normal(size=n_nodes).astype(np.float32)))
+    prototypes = sp.random_array((n_labels, 50), density=0.2, rng=rng, dtype=np.float32, format="csr")
+    return LinearModel(tree, levels, NodeVectors.from_matrix(prototypes, parents_at(tree, tree.n_levels - 1)))
+
+
+TREES = {
+    "one level": ((), 9),
+    "two levels": (([0, 1, 2, 1, 0, 2, 2, 0, 1],), 9),
+    "three levels": (([0, 1, 1, 0, 2, 2], [0, 3, 5, 1, 1, 2, 4, 4, 0, 5, 3, 2, 2, 0]), 14),
+}
+
+
+@pytest.mark.parametrize("tree", TREES)
+@pytest.mark.parametrize(("beam", "width"), [(1, 3), (2, 4), (100, 100)])
+def test_a_search_finds_what_a_search_by_hand_finds(tree, beam, width):
+    model = random_model(*TREES[tree])
+    features = sp.random_array((40, 50), density=0.2, rng=np.random.default_rng(1), dtype=np.float32, format="csr")
+    features = sp.vstack([features, sp.csr_array((2, 50), dtype=np.float32)], format="csr")  # two empty documents
+    ranking = model.search(features, beam, width)
+    assert ranking.ids.shape == (42, min(width, model.tree.n_labels))
+    for row in range(42):
+        expected = search_by_hand(model, features, beam, width, row)
+        n = len(expected)
+        assert ranking.ids[row, :n].tolist() == list(expected)
+        np.testing.assert_allclose(ranking.scores[row, :n], np.exp(list(expected.values())), rtol=1e-4)
+        assert (ranking.ids[row, n:] == ABSENT).all()
+        assert (ranking.scores[row, n:] == 0).all()
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_signals_of_a_search_are_those_of_the_labels_it_found(tree):
+    model = random_model(*TREES[tree])
+    features = sp.random_array((40, 50), density=0.2, rng=np.random.default_rng(1), dtype=np.float32, format="csr")
+    ranking, signals = model.search_with_signals(features, range(10, 30), 2, 5)
+    np.testing.assert_array_equal(ranking.ids, model.search(features, 2, 5).ids[10:30])
+    present = ranking.ids != ABSENT
+    np.testing.assert_array_equal(signals[present], model.block_signals(features, range(10, 30), ranking.ids)[present])
 
 
 def test_the_tree_has_levels_above_its_groups(trained):
     assert trained[0].tree.level_sizes == [4, 8, 16]
-
-
-def test_a_beam_of_all_nodes_finds_the_best_products(trained):
-    model, features, _ = trained
-    ranking = model.search(features, 8, 5)
-    expected = np.sort(scores_by_hand(model, features), axis=1)[:, ::-1][:, :5]
-    np.testing.assert_allclose(ranking.scores, expected, rtol=1e-4)
 
 
 def test_what_was_learned_is_found(trained):
@@ -62,23 +107,42 @@ def test_threads_change_nothing(trained, monkeypatch):
     monkeypatch.setattr("haxmlnet.linear.linear_model.BLOCK_DOCUMENTS", 17)
     one, three = model.search(features, 3, 6), model.search(features, 3, 6, n_threads=3)
     np.testing.assert_array_equal(one.ids, three.ids)
-    signals = model.signals(features, one.ids)
-    np.testing.assert_array_equal(signals, model.signals(features, one.ids, n_threads=3))
+    signals = model.block_signals(features, range(features.shape[0]), one.ids)
+    parts = [
+        model.block_signals(features, rows, one.ids[rows.start : rows.stop])
+        for rows in (range(7), range(7, features.shape[0]))
+    ]
+    np.testing.assert_array_equal(signals, np.concatenate(parts))
 
 
 def test_signals_are_margins_score_and_likeness(trained):
     model, features, _ = trained
     labels = np.array([[3, 7, ABSENT]] * 200, np.int32)
-    signals = model.signals(features, labels)
+    signals = model.block_signals(features, range(features.shape[0]), labels)
     assert signals.shape == (200, 3, 5)
-    last = model.levels[-1].all_margins(features)[:, [3, 7]]
+    last = all_margins(model.levels[-1], features)[:, [3, 7]]
     np.testing.assert_allclose(signals[:, :2, 2], np.clip(last, -4, 4), rtol=1e-4, atol=1e-5)
     likeness = (features @ model.prototypes.T).toarray()[:, [3, 7]]
     np.testing.assert_allclose(signals[:, :2, 4], likeness, rtol=1e-4, atol=1e-5)
+    score = -(np.maximum(1 - signals[:, :2, :3], 0) ** 2).sum(axis=-1)
+    np.testing.assert_allclose(signals[:, :2, 3], score, rtol=1e-4)
+
+
+def test_wide_arrays_are_made_for_few_documents_at_a_time(trained, monkeypatch):
+    model, features, _ = trained
+    expected = model.search(features, 3, 6)
+    monkeypatch.setattr("haxmlnet.linear.linear_model.LARGEST_ARRAY", 100)
+    sizes = []
+    walk = LinearModel._walk
+    monkeypatch.setattr(
+        LinearModel, "_walk", lambda self, block, n, *rest: sizes.append(n) or walk(self, block, n, *rest)
+    )
+    np.testing.assert_array_equal(model.search(features, 3, 6).ids, expected.ids)
+    assert max(sizes) == 100 // (6 * 5)  # six labels, each with three margins, a score and a likeness
 
 
 def test_no_documents_are_no_trouble(trained):
     model, features, _ = trained
     ranking = model.search(features[:0], 3, 6)
     assert ranking.ids.shape == (0, 6)
-    assert model.signals(features[:0], ranking.ids).shape == (0, 6, 5)
+    assert model.block_signals(features, range(0), ranking.ids).shape == (0, 6, 5)

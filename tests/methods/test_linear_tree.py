@@ -83,6 +83,18 @@ def test_texts_and_features_are_not_confused(fused, tiny_corpus, as_features):
         of_features.predict(sp.csr_array((2, 3)))
 
 
+def test_columns_in_any_order_and_in_parts_mean_the_same(tiny_corpus, as_features):
+    train, test = as_features
+    model = LinearTree(**SMALL, fusion=False).fit(train, tiny_corpus[1])
+    halves = sp.hstack([test, test]).tocsr()
+    columns = halves.indices[::-1] % test.shape[1]
+    bounds = halves.nnz - halves.indptr[::-1]
+    odd = sp.csr_array((halves.data[::-1] / 2, columns, bounds), shape=test.shape)  # the documents from last to first
+    given = columns.copy()
+    np.testing.assert_allclose(model.predict(odd).scores, model.predict(test).scores[::-1], rtol=1e-4)
+    np.testing.assert_array_equal(odd.indices, given)
+
+
 def test_networks_refuse_features_and_name_what_takes_them(tiny_corpus, as_features):
     with pytest.raises(DataError, match=r"HAXMLNet needs texts.*LinearTree"):
         HAXMLNet().fit(as_features[0], tiny_corpus[1])

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from haxmlnet.cli import check, convert, demo, evaluate, fit, inspect, predict
+from haxmlnet.cli import check, convert, demo, evaluate, fit, inspect, plan, predict
 from haxmlnet.errors import HaxmlnetError, TrainingInterrupted
 from haxmlnet.version import __version__
 
@@ -25,7 +25,8 @@ first steps:
   haxmlnet predict model new.jsonl --k 5          label new texts
 
 'haxmlnet COMMAND --help' explains each command. Results go to standard output, everything else to
-standard error. Exit codes: 0 success, 2 a mistake that one line explains, 130 interrupted.
+standard error. Exit codes: 0 success, 2 a mistake that one line explains, 3 'plan' found that a training does not fit
+into memory, 130 interrupted.
 """
 
 
@@ -47,7 +48,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"haxmlnet {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in (fit, predict, evaluate, inspect, check, convert, demo):
+    for command in (fit, predict, evaluate, inspect, check, plan, convert, demo):
         command.add_parser(commands)
     return parser
 
@@ -56,8 +57,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code."""
     arguments = _parsed(argv)
     try:
-        arguments.run(arguments)
+        code: int | None = arguments.run(arguments)
         sys.stdout.flush()
+        return code or 0
     except TrainingInterrupted as interruption:
         print(f"haxmlnet: {interruption}", file=sys.stderr)
         return INTERRUPTED

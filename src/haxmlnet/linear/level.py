@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from haxmlnet.data.arrays import csr_view
 from haxmlnet.linear.solver import solve_nodes
+from haxmlnet.linear.vectors import Block, NodeVectors
 from haxmlnet.ranking import ABSENT
 
 # Documents visited by one call of the solver; small enough for threads to share the work evenly.
@@ -26,7 +27,7 @@ MAX_PASSES = 20
 class LinearLevel:
     """One weight vector and one bias a node; margins above zero speak for the node."""
 
-    weights: sp.csr_array  # (nodes, features)
+    vectors: NodeVectors
     biases: NDArray[np.float32]
 
     @property
@@ -34,28 +35,14 @@ class LinearLevel:
         """Number of nodes of the level."""
         return len(self.biases)
 
-    @cached_property
-    def _by_feature(self) -> sp.csr_array:
-        return sp.csr_array(self.weights.T)
+    @property
+    def weights(self) -> sp.csr_array:
+        """The weights as a matrix (nodes, features), made anew each time."""
+        return self.vectors.to_matrix()
 
-    def all_margins(self, features: sp.csr_array) -> NDArray[np.float32]:
-        """Give w . x + b of every node, (documents, nodes)."""
-        return np.asarray((features @ self._by_feature).toarray() + self.biases, np.float32)
-
-    def margins(self, features: sp.csr_array, nodes: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Give w . x + b of the given nodes (documents, C) of each document; 0 where a node is absent."""
-        return node_products(features, self.weights, nodes) + np.where(nodes == ABSENT, 0, self.biases[nodes])
-
-
-def node_products(features: sp.csr_array, vectors: sp.csr_array, nodes: NDArray[np.int32]) -> NDArray[np.float32]:
-    """Multiply each document with the sparse vectors of its nodes, (documents, C)."""
-    products = np.zeros(nodes.shape, np.float32)
-    scratch = np.zeros(features.shape[1], np.float32)
-    _multiply(
-        features.indptr, features.indices, features.data, vectors.indptr, vectors.indices, vectors.data,
-        nodes, scratch, products,
-    )  # fmt: skip
-    return products
+    def margins(self, block: Block, nodes: NDArray[np.int32]) -> NDArray[np.float32]:
+        """Give w . x + b of the given nodes (B, W) of each document; 0 where a node is absent."""
+        return self.vectors.products(block, nodes) + np.where(nodes == ABSENT, 0, self.biases[nodes])
 
 
 def train_level(
@@ -88,9 +75,9 @@ def train_level(
     columns, values, entries, biases = (np.concatenate(part) for part in zip(*parts, strict=True))
     bounds = np.zeros(n_nodes + 1, np.int64)
     np.cumsum(entries, out=bounds[1:])
-    weights = sp.csr_array((values, columns, bounds), shape=(n_nodes, features.shape[1]))
+    weights = csr_view(values, columns, bounds, features.shape[1])
     weights.sort_indices()
-    return LinearLevel(weights, biases)
+    return LinearLevel(NodeVectors.from_matrix(weights, parent_of), biases)
 
 
 def _solve_range(
@@ -121,22 +108,3 @@ def _ranges(visits: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
         stop = max(int(np.searchsorted(ends, before + CALL_DOCUMENTS, side="right")), first + 1)
         yield first, stop
         first = stop
-
-
-@numba.njit(cache=True, nogil=True)
-def _multiply(  # type: ignore[no-untyped-def]
-    starts, columns, values, vector_starts, vector_columns, vector_values, nodes, scratch, products
-):  # fmt: skip
-    for row in range(nodes.shape[0]):
-        for entry in range(starts[row], starts[row + 1]):
-            scratch[columns[entry]] = values[entry]
-        for position in range(nodes.shape[1]):
-            node = nodes[row, position]
-            if node < 0:
-                continue
-            total = np.float32(0)
-            for entry in range(vector_starts[node], vector_starts[node + 1]):
-                total += scratch[vector_columns[entry]] * vector_values[entry]
-            products[row, position] = total
-        for entry in range(starts[row], starts[row + 1]):
-            scratch[columns[entry]] = 0

@@ -11,12 +11,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from haxmlnet.linear.level import LinearLevel, node_products, train_level
+from haxmlnet.linear import kernels
+from haxmlnet.linear.level import LinearLevel, train_level
+from haxmlnet.linear.vectors import Block, NodeVectors, block_of
 from haxmlnet.progress import Progress
-from haxmlnet.ranking import ABSENT, Ranking, rank
-from haxmlnet.tree import LabelTree, ancestors_of, children_of
+from haxmlnet.ranking import ABSENT, Ranking
+from haxmlnet.tree import LabelTree, ancestors_of
+from haxmlnet.tree.walk import parents_at
 
-BLOCK_DOCUMENTS = 256
+# More documents share what is read of a family's weights, until their own numbers crowd the caches.
+BLOCK_DOCUMENTS = 2048
+# Numbers in the largest array of a block: 32 MB.
+LARGEST_ARRAY = 2**23
 # Margins beyond these say nothing more; an outlier would drown the rest.
 WIDEST_MARGIN = 4.0
 
@@ -29,56 +35,69 @@ class LinearModel:
 
     tree: LabelTree
     levels: list[LinearLevel]
-    prototypes: sp.csr_array  # (labels, features)
+    prototype_vectors: NodeVectors
     """What the documents of each label have in common: its strongest features, of length one."""
 
     def search(self, features: sp.csr_array, beam: int, width: int, n_threads: int = 1) -> Ranking:
         """Rank the labels below the best nodes of each level; scores are products of exp(-hinge^2) along the path."""
-        width = min(width, self.tree.n_labels)
 
-        def search_block(block: slice) -> Ranking:
-            return self._search_block(features[block], beam, width)
+        def search_block(rows: range) -> Ranking:
+            return self._walk(block_of(features, rows), len(rows), beam, width)[0]
 
-        rankings = list(_in_threads(search_block, features.shape[0], n_threads))
-        ids = np.concatenate([ranking.ids for ranking in rankings] or [np.zeros((0, width), np.int32)])
-        scores = np.concatenate([ranking.scores for ranking in rankings] or [np.zeros((0, width), np.float32)])
-        return Ranking(ids, scores, None, self.tree.n_labels)
+        return joined(list(in_threads(search_block, features.shape[0], n_threads, self.search_numbers(beam, width))))
 
-    def _search_block(self, features: sp.csr_array, beam: int, width: int) -> Ranking:
-        margins = self.levels[0].all_margins(features)
-        nodes = np.broadcast_to(np.arange(margins.shape[1], dtype=np.int32), margins.shape)
-        scores = hinge_score(margins)
-        for depth, level in enumerate(self.levels[1:]):
-            best = rank(nodes, scores, beam, None, self.levels[depth].n_nodes)
-            nodes, above = children_of(self.tree, depth, best.ids, best.scores)
-            scores = hinge_score(level.margins(features, nodes)) * above
-        return _padded(rank(nodes, scores, width, None, self.tree.n_labels), width)
+    def search_with_signals(
+        self, features: sp.csr_array, rows: range, beam: int, width: int
+    ) -> tuple[Ranking, NDArray[np.float32]]:
+        """Search for some documents, and say of the labels found what `block_signals` would say of them."""
+        block = block_of(features, rows)
+        ranking, margins = self._walk(block, len(rows), beam, width)
+        return ranking, self._with_score_and_likeness(block, ranking.ids, margins)
 
-    def signals(self, features: sp.csr_array, labels: NDArray[np.int32], n_threads: int = 1) -> NDArray[np.float32]:
-        """Say what each level and the prototypes think of some labels (documents, W): (documents, W, levels + 2).
+    def block_signals(self, features: sp.csr_array, rows: range, labels: NDArray[np.int32]) -> NDArray[np.float32]:
+        """Say what each level and the prototypes think of some labels (B, W) of some documents: (B, W, levels + 2).
 
         The last two are the logarithm of the score and the likeness to the prototype.
         """
+        block = block_of(features, rows)
+        nodes = [ancestors_of(self.tree, labels, depth) for depth in range(len(self.levels))]
+        margins = [level.margins(block, above) for level, above in zip(self.levels, nodes, strict=True)]
+        return self._with_score_and_likeness(block, labels, np.stack(margins, axis=-1))
 
-        def signals_of(block: slice) -> NDArray[np.float32]:
-            return self._block_signals(features[block], labels[block])
+    def search_numbers(self, beam: int, width: int) -> int:
+        """Count the numbers that a search holds of each document."""
+        n_parents = [1, *(min(beam, level.n_nodes) for level in self.levels[:-1])]
+        products = (n * level.vectors.widest for n, level in zip(n_parents, self.levels, strict=True))
+        return max(*products, min(width, self.tree.n_labels) * (len(self.levels) + 2))
 
-        blocks = list(_in_threads(signals_of, features.shape[0], n_threads))
-        return np.concatenate(blocks or [np.zeros((*labels.shape, len(self.levels) + 2), np.float32)])
+    @property
+    def prototypes(self) -> sp.csr_array:
+        """The prototypes as a matrix (labels, features), made anew each time."""
+        return self.prototype_vectors.to_matrix()
 
-    def _block_signals(self, features: sp.csr_array, labels: NDArray[np.int32]) -> NDArray[np.float32]:
-        first = self.levels[0].all_margins(features)
-        columns = [np.take_along_axis(first, np.maximum(ancestors_of(self.tree, labels, 0), 0), axis=1)]
-        for depth, level in enumerate(self.levels[1:], start=1):
-            columns.append(level.margins(features, ancestors_of(self.tree, labels, depth)))
-        columns = [np.clip(margins, -WIDEST_MARGIN, WIDEST_MARGIN) for margins in columns]
-        score = -sum(np.maximum(1 - margins, 0) ** 2 for margins in columns)
-        return np.stack([*columns, score, node_products(features, self.prototypes, labels)], axis=-1)
+    def _walk(self, block: Block, n: int, beam: int, width: int) -> tuple[Ranking, NDArray[np.float32]]:
+        """Rank the labels of a block of n documents, and give the margins of their paths, (n, W, levels)."""
+        n_levels = len(self.levels)
+        ids, scores = np.zeros((n, 1), np.int32), np.zeros((n, 1), np.float32)
+        margins = np.zeros((n, 1, n_levels), np.float32)
+        for depth, level in enumerate(self.levels):
+            above, above_scores, above_margins = ids, scores, margins
+            n_kept = min(beam if depth < n_levels - 1 else width, level.n_nodes)
+            ids, scores = np.full((n, n_kept), ABSENT, np.int32), np.full((n, n_kept), -np.inf, np.float32)
+            margins = np.zeros((n, n_kept, n_levels), np.float32)
+            products = level.vectors.products_of_children(block, above)
+            kernels.keep_best(
+                level.vectors.siblings, level.biases, depth, above, above_scores, above_margins, products,
+                ids, scores, margins,
+            )  # fmt: skip
+        return Ranking(ids, np.exp(scores), None, self.tree.n_labels), margins
 
-
-def hinge_score(margins: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Turn margins into scores between 0 and 1: 1 for a margin of at least 1, falling with the squared hinge loss."""
-    return np.exp(-(np.maximum(1 - margins, 0) ** 2)).astype(np.float32)
+    def _with_score_and_likeness(
+        self, block: Block, labels: NDArray[np.int32], margins: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        signals = np.empty((*labels.shape, len(self.levels) + 2), np.float32)
+        kernels.write_signals(margins, self.prototype_vectors.products(block, labels), WIDEST_MARGIN, signals)
+        return signals
 
 
 def train_linear_model(
@@ -102,7 +121,7 @@ def train_linear_model(
                 features,
                 nodes,
                 lifted[depth - 1] if depth else None,
-                tree.parents[depth - 1] if depth else None,
+                parents_at(tree, depth),
                 C=C,
                 prune=prune,
                 seed=seed,
@@ -110,20 +129,25 @@ def train_linear_model(
                 advance=advance,
             )
         levels.append(level)
-    return LinearModel(tree, levels, prototypes)
+    return LinearModel(tree, levels, NodeVectors.from_matrix(prototypes, parents_at(tree, tree.n_levels - 1)))
 
 
-def _padded(ranking: Ranking, width: int) -> Ranking:
-    missing = width - ranking.ids.shape[1]
-    if missing <= 0:
-        return ranking
-    ids = np.pad(ranking.ids, ((0, 0), (0, missing)), constant_values=ABSENT)
-    return Ranking(ids, np.pad(ranking.scores, ((0, 0), (0, missing))), None, ranking.n_ids)
+def joined(rankings: list[Ranking]) -> Ranking:
+    """Put rankings of the same width one after the other."""
+    if len(rankings) == 1:
+        return rankings[0]
+    ids = np.concatenate([ranking.ids for ranking in rankings])
+    return Ranking(ids, np.concatenate([ranking.scores for ranking in rankings]), None, rankings[0].n_ids)
 
 
-def _in_threads(work: Callable[[slice], T], n_documents: int, n_threads: int) -> Iterator[T]:
-    """Work on blocks of documents side by side, and give the results in order."""
-    blocks = [slice(start, start + BLOCK_DOCUMENTS) for start in range(0, n_documents, BLOCK_DOCUMENTS)]
+def in_threads(work: Callable[[range], T], n_documents: int, n_threads: int, n_numbers: int) -> Iterator[T]:
+    """Work on blocks of documents side by side, and give the results in order; no documents are one block.
+
+    `n_numbers` is the size of what is held of each document.
+    """
+    size = min(BLOCK_DOCUMENTS, LARGEST_ARRAY // n_numbers, -(-n_documents // n_threads))
+    starts = range(0, max(n_documents, 1), max(size, 1))
+    blocks = [range(start, min(start + starts.step, n_documents)) for start in starts]
     if n_threads == 1 or len(blocks) < 2:
         yield from map(work, blocks)
         return

@@ -17,6 +17,7 @@ from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.errors import DataError, ModelError
 from haxmlnet.methods.base import Method, checked_texts
 from haxmlnet.methods.linear_part import LinearPart, tree_for_linear
+from haxmlnet.methods.planning.plan import refuse_what_does_not_fit
 from haxmlnet.methods.preparation import Labelled, Validation, prepare_training, validation_documents, vocabulary
 from haxmlnet.methods.tree_model import (
     TreeModel,
@@ -104,6 +105,8 @@ class HAXMLNet(Settings, Method):
         settings = resolved_settings(checked_settings(settings_of(self)), len(corpus), corpus.n_labels)
         device = chosen_device(settings["device"])
         tokenizer = vocabulary(corpus, settings)
+        if settings["check_memory"]:
+            refuse_what_does_not_fit(corpus, settings)
         held_out = None
         if validation is not None:
             held_out = validation_documents(validation, tokenizer, corpus.label_index, settings)
@@ -208,7 +211,8 @@ class HAXMLNet(Settings, Method):
 def _start_checkpoints(
     directory: str | Path, corpus: PreparedCorpus, held_out: Labelled | None, settings: dict[str, Any], resume: bool
 ) -> Checkpoints:
-    identity = training_identity(settings, corpus.digest, () if held_out is None else held_out.arrays())
+    decisive = {name: value for name, value in settings.items() if name != "check_memory"}
+    identity = training_identity(decisive, corpus.digest, () if held_out is None else held_out.arrays())
     return Checkpoints.start(directory, identity, settings["checkpoint_seconds"], resume)
 
 

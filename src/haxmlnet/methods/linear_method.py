@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from haxmlnet.data.labels import LabelIndex, index_labels
 from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.errors import DataError, ModelError
+from haxmlnet.linear.names import LabelNames, names_of
 from haxmlnet.methods.base import Method, checked_k
 from haxmlnet.methods.preparation import vocabulary
 from haxmlnet.progress import Progress
@@ -81,7 +82,8 @@ class LinearMethod(Method):
         started: float,
     ) -> Self:
         counts = np.bincount(targets.indices, minlength=targets.shape[1])
-        facts = self._train(features, targets, counts, settings, progress)
+        names = names_of(index, tokenizer, idf) if settings.get("names") else None
+        facts = self._train(features, targets, counts, names, settings, progress)
         self.label_index_, self.label_counts_ = index, counts
         self.tokenizer_, self.idf_, self.n_features_ = tokenizer, idf, features.shape[1]
         self.training_ = {
@@ -96,6 +98,7 @@ class LinearMethod(Method):
         features: sp.csr_array,
         targets: sp.csr_array,
         label_counts: NDArray[np.int64],
+        names: LabelNames | None,
         settings: dict[str, Any],
         progress: Progress,
     ) -> dict[str, Any]:
@@ -147,8 +150,11 @@ class LinearMethod(Method):
 
 
 def checked_features(features: Any) -> sp.csr_array:
-    """Check that features are finite numbers, and give them as rows of float32."""
+    """Check that features are finite numbers, and give them as rows of float32, columns ascending and different."""
     matrix = sp.csr_array(features, dtype=np.float32)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
     if not np.isfinite(matrix.data).all():
         raise DataError("features must be finite numbers, got NaN or infinity.")
     return matrix

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,16 @@ from numpy.typing import NDArray
 
 from haxmlnet.data.arrays import csr_view
 from haxmlnet.errors import ModelError
-from haxmlnet.linear import LinearLevel, LinearModel
+from haxmlnet.linear import LinearLevel, LinearModel, NodeVectors, in_threads, joined
+from haxmlnet.linear.names import N_SIGNALS, LabelNames
 from haxmlnet.ranking import ABSENT, Ranking, rank
 from haxmlnet.search.fusion import Fusion, fit_fusion
-from haxmlnet.tree import LabelTree, with_coarser_levels
+from haxmlnet.tree import LabelTree, marked_in_rows, with_coarser_levels
+from haxmlnet.tree.walk import parents_at
 
-# Labels of a document that the rule of fusion compares.
+# Labels of a document that the rule of fusion compares: the best ones of the classifiers, and those that it mentions.
 CANDIDATES = 64
+MENTIONED = 32
 # More nodes in the first level than this take longer to train than one more level above them.
 MAX_FIRST_LEVEL = 512
 MAX_FAN_OUT = 32
@@ -33,41 +37,102 @@ class LinearPart:
     label_counts: NDArray[np.int64]
     fusion: Fusion | None = None
     """None: labels are ranked by the scores of the tree."""
+    names: LabelNames | None = None
+    """None: labels are known by their documents alone."""
 
     def search(self, features: sp.csr_array, beam: int, k: int, n_threads: int) -> Ranking:
         """Rank the best k labels of each document."""
         if self.fusion is None:
             return self.model.search(features, beam, k, n_threads)
-        candidates = self.model.search(features, beam, max(CANDIDATES, k), n_threads)
-        signals = self.signals(features, candidates.ids, n_threads)
-        probabilities = self.fusion.probabilities(signals, candidates.ids != ABSENT)
-        return rank(candidates.ids, probabilities, k, None, candidates.n_ids)
+        fusion, width = self.fusion, max(CANDIDATES, k)
+
+        def search_block(rows: range) -> Ranking:
+            ids, signals = self._block_candidates(features, rows, beam, width)
+            probabilities = fusion.probabilities(signals, ids != ABSENT)
+            return rank(ids, probabilities, min(k, self.model.tree.n_labels), None, self.model.tree.n_labels)
+
+        n_numbers = self.model.search_numbers(beam, width)
+        return joined(list(in_threads(search_block, features.shape[0], n_threads, n_numbers)))
+
+    def proposals(self, features: sp.csr_array, beam: int, n_threads: int) -> NDArray[np.int32]:
+        """Give the labels of each document that may be right, best first: those it mentions among the others."""
+
+        def propose(rows: range) -> NDArray[np.int32]:
+            block = features[rows.start : rows.stop]
+            ids = self.model.search(block, beam, CANDIDATES).ids
+            return ids if self.names is None else in_turn(ids, self.names.mentioned(features, rows, MENTIONED))
+
+        n_numbers = self.model.search_numbers(beam, CANDIDATES)
+        return np.concatenate(list(in_threads(propose, features.shape[0], n_threads, n_numbers)))
+
+    def candidates(
+        self, features: sp.csr_array, beam: int, n_threads: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Give the labels of each document that may be right (documents, W), and the signals of each."""
+        n_numbers = self.model.search_numbers(beam, CANDIDATES)
+        blocks = in_threads(
+            lambda rows: self._block_candidates(features, rows, beam, CANDIDATES),
+            features.shape[0],
+            n_threads,
+            n_numbers,
+        )
+        ids, signals = zip(*blocks, strict=True)
+        return np.concatenate(ids), np.concatenate(signals)
+
+    def _block_candidates(
+        self, features: sp.csr_array, rows: range, beam: int, width: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        candidates, signals = self.model.search_with_signals(features, rows, beam, width)
+        ids = candidates.ids
+        if self.names is not None:
+            mentioned = self.names.mentioned(features, rows, MENTIONED)
+            mentioned[marked_in_rows(mentioned, ids)] = ABSENT
+            ids = np.concatenate([ids, mentioned], axis=1)
+            signals = np.concatenate([signals, self.model.block_signals(features, rows, mentioned)], axis=1)
+        return ids, self._with_names(signals, features, rows, ids)
 
     def signals(self, features: sp.csr_array, labels: NDArray[np.int32], n_threads: int) -> NDArray[np.float32]:
-        """Say what the model thinks of some labels (documents, W), and how frequent they are."""
-        frequency = np.log1p(self.label_counts[labels]).astype(np.float32)
-        return np.concatenate([self.model.signals(features, labels, n_threads), frequency[..., None]], axis=-1)
+        """Say what the model thinks of some labels (documents, W), how frequent they are, and what of their names."""
+
+        def signals_of(rows: range) -> NDArray[np.float32]:
+            wanted = labels[rows.start : rows.stop]
+            return self._with_names(self.model.block_signals(features, rows, wanted), features, rows, wanted)
+
+        n_numbers = labels.shape[1] * self.n_signals
+        return np.concatenate(list(in_threads(signals_of, features.shape[0], n_threads, n_numbers)))
+
+    def _with_names(
+        self, signals: NDArray[np.float32], features: sp.csr_array, rows: range, labels: NDArray[np.int32]
+    ) -> NDArray[np.float32]:
+        parts = [signals, self._frequencies[labels][..., None]]
+        if self.names is not None:
+            parts.append(self.names.signals(features, rows, labels))
+        return np.concatenate(parts, axis=-1)
+
+    @cached_property
+    def _frequencies(self) -> NDArray[np.float32]:
+        return np.log1p(self.label_counts).astype(np.float32)
 
     def fitted_fusion(
         self, features: sp.csr_array, targets: sp.csr_array, beam: int, seed: int, n_threads: int
     ) -> Fusion | None:
         """Fit the rule on documents that the model was not trained on."""
-        candidates = self.model.search(features, beam, CANDIDATES, n_threads).ids
-        signals = self.signals(features, candidates, n_threads)
+        candidates, signals = self.candidates(features, beam, n_threads)
         return fit_fusion(signals, candidates != ABSENT, marked_true(candidates, targets), seed)
 
     @property
     def n_signals(self) -> int:
         """How many numbers describe a candidate."""
-        return len(self.model.levels) + 3
+        return len(self.model.levels) + 3 + (0 if self.names is None else N_SIGNALS)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Give all that was learned by name, for saving."""
         arrays: dict[str, NDArray[Any]] = _matrix_arrays("prototypes", self.model.prototypes)
         for depth, level in enumerate(self.model.levels):
             arrays |= {f"level_{depth}.biases": level.biases, **_matrix_arrays(f"level_{depth}", level.weights)}
-        fusion = {} if self.fusion is None else self.fusion.to_arrays()
-        return arrays | {f"fusion.{name}": value for name, value in fusion.items()}
+        for prefix, part in (("fusion", self.fusion), ("names", self.names)):
+            arrays |= {} if part is None else {f"{prefix}.{name}": value for name, value in part.to_arrays().items()}
+        return arrays
 
     @classmethod
     def from_arrays(
@@ -85,12 +150,22 @@ class LinearPart:
             biases = arrays.get(f"level_{depth}.biases", np.zeros(0))
             if biases.shape != (n_nodes,):
                 raise ModelError(f"linear level {depth}: expected {n_nodes} biases, got {biases.shape}.")
-            levels.append(LinearLevel(weights, biases))
-        model = LinearModel(tree, levels, _matrix(arrays, "prototypes", (tree.n_labels, n_features)))
+            levels.append(LinearLevel(NodeVectors.from_matrix(weights, parents_at(tree, depth)), biases))
+        prototypes = _matrix(arrays, "prototypes", (tree.n_labels, n_features))
+        model = LinearModel(tree, levels, NodeVectors.from_matrix(prototypes, parents_at(tree, tree.n_levels - 1)))
+        names = _under(arrays, "names.")
         part = cls(model, label_counts)
-        prefix = "fusion."
-        fusion = {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
-        return cls(model, label_counts, Fusion.from_arrays(fusion, part.n_signals + n_more_signals)) if fusion else part
+        if names:
+            part = replace(part, names=LabelNames.from_arrays(names, tree.n_labels, n_features))
+        fusion = _under(arrays, "fusion.")
+        return replace(part, fusion=Fusion.from_arrays(fusion, part.n_signals + n_more_signals)) if fusion else part
+
+
+def in_turn(first: NDArray[np.int32], second: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Join two lists of labels a document, (documents, V) and (documents, W): one of each in turn, then the rest."""
+    order = np.concatenate([2 * np.arange(first.shape[1]), 2 * np.arange(second.shape[1]) + 1])
+    second = np.where(marked_in_rows(second, first), ABSENT, second)
+    return np.concatenate([first, second], axis=1)[:, np.argsort(order)].astype(np.int32)
 
 
 def tree_for_linear(tree: LabelTree) -> LabelTree:
@@ -104,6 +179,10 @@ def marked_true(labels: NDArray[np.int32], targets: sp.csr_array) -> NDArray[np.
     true = rows * np.int64(targets.shape[1]) + targets.indices
     asked = np.arange(len(labels))[:, None] * np.int64(targets.shape[1]) + labels
     return np.isin(asked, true) & (labels != ABSENT)
+
+
+def _under(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
 
 
 def _matrix_arrays(name: str, matrix: sp.csr_array) -> dict[str, NDArray[Any]]:

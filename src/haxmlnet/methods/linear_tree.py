@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from haxmlnet.data.cores import usable_cores
 from haxmlnet.linear import LinearModel, train_linear_model
+from haxmlnet.linear.names import LabelNames
 from haxmlnet.methods.linear_method import LinearMethod
 from haxmlnet.methods.linear_part import MAX_FAN_OUT, LinearPart, tree_for_linear
 from haxmlnet.methods.preparation import held_out_size, split_at_random
@@ -39,6 +40,7 @@ class LinearTree(LinearTreeSettings, LinearMethod):
         features: sp.csr_array,
         targets: sp.csr_array,
         label_counts: NDArray[np.int64],
+        names: LabelNames | None,
         settings: dict[str, Any],
         progress: Progress,
     ) -> dict[str, Any]:
@@ -46,9 +48,9 @@ class LinearTree(LinearTreeSettings, LinearMethod):
         trees = [_grow_tree(prototypes, settings, number) for number in range(settings["n_trees"])]
         fusion, n_held_out = None, 0
         if settings["fusion"]:
-            fusion, n_held_out = _fitted_fusion(features, targets, trees[0], settings, progress)
+            fusion, n_held_out = _fitted_fusion(features, targets, trees[0], names, settings, progress)
         models = [_trained_model(features, targets, tree, prototypes, settings, progress) for tree in trees]
-        self.parts_ = [LinearPart(model, label_counts, fusion) for model in models]
+        self.parts_ = [LinearPart(model, label_counts, fusion, names) for model in models]
         return {"n_validation": n_held_out}
 
     def _rank(self, features: sp.csr_array, k: int) -> Ranking:
@@ -78,7 +80,12 @@ class LinearTree(LinearTreeSettings, LinearMethod):
 
 
 def _fitted_fusion(
-    features: sp.csr_array, targets: sp.csr_array, tree: LabelTree, settings: dict[str, Any], progress: Progress
+    features: sp.csr_array,
+    targets: sp.csr_array,
+    tree: LabelTree,
+    names: LabelNames | None,
+    settings: dict[str, Any],
+    progress: Progress,
 ) -> tuple[Fusion | None, int]:
     """Fit the rule on documents held out at random, of a model trained on the others alone.
 
@@ -91,7 +98,7 @@ def _fitted_fusion(
     kept, held_out = split_at_random(features.shape[0], n_held_out, rng)
     x, y = features[kept], targets[kept]
     model = _trained_model(x, y, tree, label_features(x, y, FEATURES_PER_LABEL), settings, progress)
-    part = LinearPart(model, np.bincount(y.indices, minlength=y.shape[1]))
+    part = LinearPart(model, np.bincount(y.indices, minlength=y.shape[1]), names=names)
     n_threads = settings["n_jobs"] or usable_cores()
     fusion = part.fitted_fusion(
         features[held_out], targets[held_out], settings["beam"], settings["random_state"], n_threads

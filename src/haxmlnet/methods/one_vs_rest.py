@@ -13,6 +13,7 @@ from scipy.special import expit
 from sklearn.svm import LinearSVC
 
 from haxmlnet.errors import ModelError
+from haxmlnet.linear.names import LabelNames
 from haxmlnet.methods.linear_method import LinearMethod
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking, rank
@@ -40,6 +41,7 @@ class OneVsRestSVM(OneVsRestSettings, LinearMethod):
         features: sp.csr_array,
         targets: sp.csr_array,
         label_counts: NDArray[np.int64],
+        names: LabelNames | None,
         settings: dict[str, Any],
         progress: Progress,
     ) -> dict[str, Any]:

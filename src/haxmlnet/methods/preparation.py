@@ -14,6 +14,7 @@ from haxmlnet.data.arrays import csr_view
 from haxmlnet.data.labels import LabelIndex
 from haxmlnet.data.prepared import FIRST_WORD_ID, PreparedCorpus
 from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
+from haxmlnet.linear.names import LabelNames, names_of
 from haxmlnet.methods.corpus_features import CorpusFeatures
 from haxmlnet.progress import Progress
 from haxmlnet.text.document_features import corpus_idf, document_features
@@ -64,6 +65,8 @@ class Prepared:
     kept: NDArray[np.int64]
     """The documents that were not held out."""
     idf: NDArray[np.float32]
+    names: LabelNames | None
+    """The words of the labels' names, where a linear part is to know them."""
 
     @property
     def validation_features(self) -> sp.csr_array:
@@ -108,6 +111,7 @@ def prepare_training(
     documents = Labelled(words.truncated(settings["max_length"]), corpus.targets, words)
     if validation is None:
         validation = documents.take(held_out)
+    idf = corpus_idf(corpus, n_words)
     return Prepared(
         documents.take(kept),
         validation or None,
@@ -116,7 +120,8 @@ def prepare_training(
         document_features(corpus, n_words, progress) if settings["linear"] else None,
         corpus.targets,
         kept,
-        corpus_idf(corpus, n_words),
+        idf,
+        names_of(corpus.label_index, tokenizer, idf) if settings["linear"] and settings["names"] else None,
     )
 
 

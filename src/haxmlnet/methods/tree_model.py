@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from haxmlnet.data.tokens import TokenArray
 from haxmlnet.errors import ModelError
 from haxmlnet.linear import train_linear_model
 from haxmlnet.methods.corpus_features import FEATURES_PER_LABEL
-from haxmlnet.methods.linear_part import CANDIDATES, LinearPart, marked_true, tree_for_linear
+from haxmlnet.methods.linear_part import CANDIDATES, MENTIONED, LinearPart, marked_true, tree_for_linear
 from haxmlnet.methods.preparation import Labelled, Prepared
 from haxmlnet.metrics import judge, ndcg_at_k
 from haxmlnet.network.encoder import BiLSTMEncoder
@@ -60,8 +60,8 @@ class TreeModel:
         self, tokens: TokenArray, features: sp.csr_array, linear: LinearPart, beam: int, k: int, n_threads: int
     ) -> tuple[Ranking, NDArray[np.float32]]:
         """Give the best labels of either part, and what both say of them: (documents, W, signals)."""
-        proposed = linear.model.search(features, LinearTreeSettings.beam, CANDIDATES, n_threads).ids
-        ranking = search_tree(self.networks, self.tree, tokens, beam, max(2 * CANDIDATES, k), proposed)
+        proposed = linear.proposals(features, LinearTreeSettings.beam, n_threads)
+        ranking = search_tree(self.networks, self.tree, tokens, beam, max(2 * CANDIDATES + MENTIONED, k), proposed)
         attention = np.log(np.maximum(ranking.scores, LEAST_SCORE))
         signals = linear.signals(features, ranking.ids, n_threads)
         return ranking, np.concatenate([signals, attention[..., None]], axis=-1)
@@ -169,7 +169,7 @@ def _linear_part(
             n_threads=n_threads,
             progress=progress,
         )
-        return LinearPart(linear, np.bincount(y.indices, minlength=tree.n_labels))
+        return LinearPart(linear, np.bincount(y.indices, minlength=tree.n_labels), names=prepared.names)
 
     part = trained(features[prepared.kept], prepared.targets[prepared.kept], prepared.label_features)
     ranking, signals = model.candidates(
@@ -182,7 +182,7 @@ def _linear_part(
     if len(prepared.kept) < features.shape[0]:
         by_label = label_features(features, prepared.targets, FEATURES_PER_LABEL)
         part = trained(features, prepared.targets, by_label)
-    return LinearPart(part.model, part.label_counts, fusion)
+    return replace(part, fusion=fusion)
 
 
 def new_network(

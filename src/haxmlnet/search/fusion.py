@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from haxmlnet.errors import ModelError
 
@@ -39,10 +39,13 @@ class Fusion:
 
     def probabilities(self, signals: NDArray[np.float32], present: NDArray[np.bool_]) -> NDArray[np.float32]:
         """Give the probability of each candidate (documents, W) from its signals (documents, W, S)."""
-        inputs = (_inputs(signals, present) - self.centre) / self.scale
-        hidden = np.maximum(inputs @ self.inner_weights.T + self.inner_biases, 0)
-        probabilities = expit(hidden @ self.outer_weights + self.outer_bias[0])
-        return np.where(present, probabilities, 0).astype(np.float32)
+        probabilities = np.zeros(present.shape, np.float32)
+        _fuse(
+            np.ascontiguousarray(signals, np.float32), np.ascontiguousarray(present), self.centre, 1 / self.scale,
+            np.ascontiguousarray(self.inner_weights.T), self.inner_biases, self.outer_weights, self.outer_bias,
+            probabilities,
+        )  # fmt: skip
+        return probabilities
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Give the numbers by name, for saving."""
@@ -75,6 +78,36 @@ def _inputs(signals: NDArray[np.float32], present: NDArray[np.bool_]) -> NDArray
     best = np.where(present[..., None], signals, -np.inf).max(axis=1, keepdims=True, initial=-np.inf)
     behind = np.where(present[..., None], signals - best, 0)
     return np.concatenate([signals, behind], axis=-1).astype(np.float32)
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def _fuse(  # type: ignore[no-untyped-def]
+    signals, present, centre, inverse_scale, inner_weights, inner_biases, outer_weights, outer_bias, probabilities
+):  # fmt: skip
+    """Give the output of the network for each candidate that is present, document by document."""
+    n_signals, n_units, zero, one = signals.shape[2], len(inner_biases), np.float32(0), np.float32(1)
+    best, hidden = np.empty(n_signals, np.float32), np.empty(n_units, np.float32)
+    for row in range(signals.shape[0]):
+        for signal in range(n_signals):
+            best[signal] = -np.inf
+            for candidate in range(signals.shape[1]):
+                if present[row, candidate]:
+                    best[signal] = max(best[signal], signals[row, candidate, signal])
+        for candidate in range(signals.shape[1]):
+            if not present[row, candidate]:
+                continue
+            for unit in range(n_units):
+                hidden[unit] = inner_biases[unit]
+            for signal in range(n_signals):
+                value, other = signals[row, candidate, signal], n_signals + signal
+                itself = (value - centre[signal]) * inverse_scale[signal]
+                behind = (value - best[signal] - centre[other]) * inverse_scale[other]
+                for unit in range(n_units):
+                    hidden[unit] += itself * inner_weights[signal, unit] + behind * inner_weights[other, unit]
+            output = outer_bias[0]
+            for unit in range(n_units):
+                output += max(hidden[unit], zero) * outer_weights[unit]
+            probabilities[row, candidate] = one / (one + np.exp(-output))
 
 
 @contextmanager

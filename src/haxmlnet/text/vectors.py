@@ -46,6 +46,13 @@ def read_vectors(path: str | Path, words: Sequence[str], rng: np.random.Generato
     return vectors
 
 
+def vector_width(path: str | Path) -> int:
+    """Say how many numbers each vector of a file has, by its first line."""
+    for number, line in _vector_lines(Path(path)):
+        return len(_parse_vector(path, number, line.rstrip(b"\r\n ").partition(b" ")[2]))
+    raise DataError(f"{path}: holds no vectors.")
+
+
 def corpus_vectors(
     features: sp.csr_array, by_label: sp.csr_array, size: int, rng: np.random.Generator
 ) -> NDArray[np.float32]:

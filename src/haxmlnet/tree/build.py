@@ -22,7 +22,7 @@ def build_label_tree(
     """
     n_labels = features.shape[0]
     sizes = [int(size) for size in inner_level_sizes]
-    _check_level_sizes(sizes, n_labels)
+    check_level_sizes(sizes, n_labels)
     if not sizes:
         return LabelTree((), n_labels)
     # A node's halves are its neighbours 2i and 2i + 1, so an ancestor's index is a shift of its descendants'.
@@ -62,16 +62,17 @@ def with_coarser_levels(tree: LabelTree, max_first_level: int, max_fan_out: int)
     return LabelTree(tuple(parents), tree.n_labels)
 
 
-def _check_level_sizes(sizes: list[int], n_labels: int) -> None:
+def check_level_sizes(sizes: Sequence[int], n_labels: int) -> None:
+    """Raise a SettingError unless a tree of so many labels can have inner levels of these sizes."""
     ascending = all(size < below for size, below in pairwise(sizes))
     if not ascending or not all(_is_power(size) for size in sizes):
         raise SettingError(
-            f"inner level sizes must be powers of two in ascending order, got {sizes}. "
+            f"inner level sizes must be powers of two in ascending order, got {list(sizes)}. "
             "Use, for example, [256] or [2048, 16384]."
         )
     if sizes and sizes[-1] > n_labels:
         raise SettingError(
-            f"inner level sizes must not exceed the number of labels, {n_labels}, got {sizes}. "
+            f"inner level sizes must not exceed the number of labels, {n_labels}, got {list(sizes)}. "
             "Use smaller levels, or none for a flat model."
         )
 

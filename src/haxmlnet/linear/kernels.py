@@ -1,0 +1,176 @@
+"""The loops that score nodes for documents, compiled by numba; they hold no lock, so that threads run side by side.
+
+Documents are multiplied with one family of siblings after the other, so that the weights of a family stay in a cache.
+Sums run over the features of a document in order: they do not depend on the other documents.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from haxmlnet.ranking import ABSENT, best_positions
+
+# Writing and clearing a feature's entry in the table takes as long as so many steps of a search.
+_STEPS_PER_ENTRY = 2
+
+
+@numba.njit(cache=True, nogil=True)
+def multiply_children(block, siblings, parents, products):  # type: ignore[no-untyped-def]
+    """Multiply documents with all children of their parents (B, K), into (B, K, widest family)."""
+    order, ends = _by_parent(parents, len(siblings.node_starts) - 1)
+    width, begin = parents.shape[1], 0
+    for parent in range(len(ends)):
+        pairs, begin = order[begin : ends[parent]], ends[parent]
+        in_table = _pays_a_table(block, siblings, parent, pairs, width)
+        if in_table:
+            _write_table(siblings, parent, block.table, 1)
+        for pair in pairs:
+            i = pair // width
+            _multiply(block, i, in_table, siblings, parent, products[i, pair % width])
+        if in_table:
+            _write_table(siblings, parent, block.table, 0)
+
+
+@numba.njit(cache=True, nogil=True)
+def multiply_nodes(block, siblings, widest, place_of, nodes, parents, products):  # type: ignore[no-untyped-def]
+    """Multiply documents with some nodes (B, W) of known parents (B, W); products of absent ones stay as they are."""
+    order, ends = _by_parent(parents, len(siblings.node_starts) - 1)
+    family, width, begin = np.empty(widest, np.float32), parents.shape[1], 0
+    for parent in range(len(ends)):
+        pairs, begin, last = order[begin : ends[parent]], ends[parent], -1
+        in_table = _pays_a_table(block, siblings, parent, pairs, width)
+        if in_table:
+            _write_table(siblings, parent, block.table, 1)
+        for pair in pairs:
+            i, place = pair // width, pair % width
+            if i != last:
+                _multiply(block, i, in_table, siblings, parent, family)
+                last = i
+            products[i, place] = family[place_of[nodes[i, place]]]
+        if in_table:
+            _write_table(siblings, parent, block.table, 0)
+
+
+@numba.njit(cache=True, nogil=True)
+def _by_parent(parents, n_parents):  # type: ignore[no-untyped-def]
+    """Order the pairs of a document and a parent by parent, then by document, and say where those of a parent end.
+
+    Absent ones are left out.
+    """
+    ends, width = np.zeros(n_parents + 1, np.int64), parents.shape[1]
+    for i in range(len(parents)):
+        for place in range(width):
+            ends[parents[i, place] + 1] += 1  # the parent -1 counts at 0
+    ends[0] = 0
+    for parent in range(n_parents):
+        ends[parent + 1] += ends[parent]
+    order = np.empty(ends[n_parents], np.int64)
+    for i in range(len(parents)):
+        for place in range(width):
+            parent = parents[i, place]
+            if parent != ABSENT:
+                order[ends[parent]] = i * width + place
+                ends[parent] += 1
+    return order, ends[:n_parents]
+
+
+@numba.njit(cache=True, nogil=True)
+def _pays_a_table(block, siblings, parent, pairs, width):  # type: ignore[no-untyped-def]
+    """Say whether the features of these documents are found sooner in a table than by halving the family's."""
+    n_lookups, last = 0, -1
+    for pair in pairs:
+        i = pair // width
+        if i != last:
+            n_lookups += block.starts[i + 1] - block.starts[i]
+            last = i
+    n_features = siblings.feature_starts[parent + 1] - siblings.feature_starts[parent]
+    return n_lookups * (np.log2(n_features + 1) + 1) > _STEPS_PER_ENTRY * n_features
+
+
+@numba.njit(cache=True, nogil=True)
+def _write_table(siblings, parent, table, factor):  # type: ignore[no-untyped-def]
+    """Write the place of each feature of a family, from 1, or 0 to clear them."""
+    first = siblings.feature_starts[parent]
+    for position in range(first, siblings.feature_starts[parent + 1]):
+        table[siblings.features[position]] = factor * (position - first + 1)
+
+
+@numba.njit(cache=True, nogil=True)
+def _multiply(block, i, in_table, siblings, parent, products):  # type: ignore[no-untyped-def]
+    """Multiply a document with the weights of the children of a parent."""
+    first, base = siblings.feature_starts[parent], siblings.weight_starts[parent]
+    features = siblings.features[first : siblings.feature_starts[parent + 1]]
+    ends = siblings.weight_ends[first : siblings.feature_starts[parent + 1]]
+    for place in range(len(products)):
+        products[place] = 0
+    for entry in range(block.starts[i], block.starts[i + 1]):
+        column = block.columns[entry]
+        found = block.table[column] if in_table else _find(features, column)
+        if found == 0:
+            continue
+        begin = base + ends[found - 2] if found > 1 else base
+        for position in range(begin, base + ends[found - 1]):
+            products[siblings.places[position]] += block.values[entry] * siblings.values[position]
+
+
+@numba.njit(cache=True, nogil=True)
+def _find(features, feature):  # type: ignore[no-untyped-def]
+    """Give the place of a feature among sorted ones, from 1; 0 where it is not among them."""
+    first, n_left = 0, len(features)
+    while n_left > 1:
+        half = n_left >> 1
+        first = first + half if features[first + half] <= feature else first
+        n_left -= half
+    return first + 1 if n_left and features[first] == feature else 0
+
+
+@numba.njit(cache=True, nogil=True)
+def keep_best(  # type: ignore[no-untyped-def]
+    siblings, biases, depth, above, above_scores, above_margins, products, ids, scores, margins
+):  # fmt: skip
+    """Keep the best children (B, W) of the nodes above (B, K), with the logarithms of their scores.
+
+    Each takes the margins of its path with it, (B, W, levels), of which that at `depth` is its own.
+    """
+    one, zero = np.float32(1), np.float32(0)
+    most = min(above.shape[1] * products.shape[2], len(siblings.nodes))
+    nodes, origins = np.empty(most, np.int32), np.empty(most, np.int32)
+    node_scores, node_margins = np.empty(most, np.float32), np.empty(most, np.float32)
+    keys, best = np.empty(most, np.int64), np.empty(ids.shape[1], np.int64)
+    for i in range(len(above)):
+        n = 0
+        for origin in range(above.shape[1]):
+            parent = above[i, origin]
+            if parent == ABSENT:
+                continue
+            first = siblings.node_starts[parent]
+            for place in range(siblings.node_starts[parent + 1] - first):
+                node = siblings.nodes[first + place]
+                margin = products[i, origin, place] + biases[node]
+                hinge = max(one - margin, zero)
+                nodes[n], origins[n], node_margins[n] = node, origin, margin
+                node_scores[n] = above_scores[i, origin] - hinge * hinge
+                n += 1
+        for place in range(best_positions(nodes[:n], node_scores[:n], keys, best)):
+            chosen = best[place]
+            ids[i, place], scores[i, place] = nodes[chosen], node_scores[chosen]
+            for level in range(depth):
+                margins[i, place, level] = above_margins[i, origins[chosen], level]
+            margins[i, place, depth] = node_margins[chosen]
+
+
+@numba.njit(cache=True, nogil=True)
+def write_signals(margins, likeness, widest_margin, signals):  # type: ignore[no-untyped-def]
+    """Write the margins within bounds, the logarithm of the score they give, and the likeness."""
+    n_levels, one, zero, bound = margins.shape[2], np.float32(1), np.float32(0), np.float32(widest_margin)
+    for i in range(len(margins)):
+        for place in range(margins.shape[1]):
+            score = zero
+            for level in range(n_levels):
+                margin = min(max(margins[i, place, level], -bound), bound)
+                hinge = max(one - margin, zero)
+                score -= hinge * hinge
+                signals[i, place, level] = margin
+            signals[i, place, n_levels] = score
+            signals[i, place, n_levels + 1] = likeness[i, place]

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+
+from haxmlnet.linear.siblings import group_siblings, ungroup_siblings
+from haxmlnet.linear.vectors import NodeVectors, block_of
+from haxmlnet.ranking import ABSENT
+
+
+def random_rows(n_rows: int, n_columns: int, density: float, seed: int) -> sp.csr_array:
+    rng = np.random.default_rng(seed)
+    return sp.random_array((n_rows, n_columns), density=density, rng=rng, dtype=np.float32, format="csr")
+
+
+def random_parents(n_nodes: int, n_parents: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, n_parents, n_nodes).astype(np.int32)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 30), st.integers(1, 6), st.integers(1, 25), st.sampled_from([0, 0.1, 0.6]), st.integers(0, 99))
+def test_weights_come_back_as_they_were(n_nodes, n_parents, n_features, density, seed):
+    weights = random_rows(n_nodes, n_features, density, seed)
+    weights.sort_indices()
+    back = ungroup_siblings(group_siblings(weights, random_parents(n_nodes, n_parents, seed)), n_features)
+    assert back.shape == weights.shape
+    for part in ("indptr", "indices", "data"):
+        np.testing.assert_array_equal(getattr(back, part), getattr(weights, part))
+
+
+def test_siblings_stand_together_with_their_features_in_order():
+    weights = sp.csr_array(np.array([[0, 2, 0], [5, 0, 0], [1, 3, 0]], np.float32))
+    grouped = group_siblings(weights, np.array([1, 0, 1], np.int32))
+    assert grouped.nodes.tolist() == [1, 0, 2]
+    assert grouped.features.tolist() == [0, 0, 1]
+    assert grouped.values.tolist() == [5, 1, 2, 3]
+    assert grouped.places.tolist() == [0, 1, 0, 1]
+
+
+# Many documents are looked up in a table of a family's features, few and short ones by halving.
+@pytest.mark.parametrize(("n_documents", "n_features", "density"), [(200, 40, 0.3), (3, 2000, 0.002), (1, 40, 0.0)])
+def test_products_are_those_of_dense_matrices(n_documents, n_features, density):
+    documents, vectors = random_rows(n_documents, n_features, density, 0), random_rows(30, n_features, 0.4, 1)
+    nodes = np.random.default_rng(2).integers(-1, 30, (n_documents, 7)).astype(np.int32)
+    products = NodeVectors.from_matrix(vectors, random_parents(30, 4, 3)).products(
+        block_of(documents, range(documents.shape[0])), nodes
+    )
+    dense = (documents @ vectors.T).toarray()
+    expected = np.where(nodes == ABSENT, 0, np.take_along_axis(dense, np.maximum(nodes, 0), 1))
+    np.testing.assert_allclose(products, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_products_of_children_are_those_of_each_child():
+    documents, vectors = random_rows(20, 50, 0.3, 0), random_rows(30, 50, 0.4, 1)
+    grouped = NodeVectors.from_matrix(vectors, random_parents(30, 4, 3))
+    parents = np.array([[2, 0, ABSENT]] * 20, np.int32)
+    products = grouped.products_of_children(block_of(documents, range(documents.shape[0])), parents)
+    assert products.shape == (20, 3, grouped.widest)
+    for place, parent in enumerate((2, 0)):
+        children = np.flatnonzero(grouped.parent_of == parent).astype(np.int32)
+        expected = (documents @ vectors[children].T).toarray()
+        np.testing.assert_allclose(products[:, place, : len(children)], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_document_has_the_same_products_alone_and_among_others():
+    documents, vectors = random_rows(300, 3000, 0.01, 0), random_rows(40, 3000, 0.5, 1)
+    grouped = NodeVectors.from_matrix(vectors, random_parents(40, 5, 3))
+    nodes = np.random.default_rng(2).integers(0, 40, (300, 9)).astype(np.int32)
+    together = grouped.products(block_of(documents, range(documents.shape[0])), nodes)
+    alone = [grouped.products(block_of(documents, range(row, row + 1)), nodes[row : row + 1]) for row in range(300)]
+    np.testing.assert_array_equal(together, np.concatenate(alone))
+
+
+def test_the_room_of_a_block_is_left_as_it_was():
+    documents, vectors = random_rows(50, 40, 0.3, 0), random_rows(30, 40, 0.4, 1)
+    block = block_of(documents, range(documents.shape[0]))
+    grouped = NodeVectors.from_matrix(vectors, None)
+    grouped.products(block, np.zeros((50, 2), np.int32))
+    grouped.products_of_children(block, np.zeros((50, 1), np.int32))
+    assert not block.table.any()
