@@ -40,9 +40,12 @@ def test_both_parts_speak_in_the_rule(fused, unseen_documents):
     words = fused.tokenizer_.encode(unseen_documents[0][:20])
     features = model.linear.model.prototypes[:20]
     ranking, signals = model.candidates(words, features, model.linear, 16, 24, 1)
-    assert signals.shape == (*ranking.ids.shape, model.linear.n_signals + 1)
+    n_linear = model.linear.n_signals
+    assert signals.shape == (*ranking.ids.shape, n_linear + 1 + model.tree.n_levels)
     present = ranking.ids != ABSENT
-    np.testing.assert_allclose(np.exp(signals[..., -1][present]), ranking.scores[present], rtol=1e-4)
+    np.testing.assert_allclose(np.exp(signals[..., n_linear][present]), ranking.scores[present], rtol=1e-4)
+    logits = signals[..., n_linear + 1 :][present]
+    np.testing.assert_allclose(np.prod(1 / (1 + np.exp(-logits)), axis=-1), ranking.scores[present], rtol=1e-3)
 
 
 def test_the_linear_part_learns_from_the_documents_held_out_too(fused, tiny_corpus):

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from haxmlnet.data.tokens import TokenArray
 from haxmlnet.network.encoder import BiLSTMEncoder
 from haxmlnet.network.network import LabelAttentionNetwork, LabelHead
-from haxmlnet.ranking import ABSENT, Ranking
+from haxmlnet.ranking import ABSENT
 from haxmlnet.search import descend
-from haxmlnet.search.descend import search_levels, search_tree
+from haxmlnet.search.descend import Paths, search_levels, search_tree
 from haxmlnet.tree import LabelTree, children_of
 
 TREE = LabelTree((np.array([0, 0, 1, 1], np.int32), np.array([3, 0, 1, 2, 0, 1, 2, 3, 0, 1, 2], np.int32)), n_labels=11)
@@ -163,7 +163,8 @@ def test_the_best_k_are_the_first_of_more(networks):
 def test_absent_parents_have_no_children():
     tokens = new_tokens(3)
     parents = np.array([[1, ABSENT], [ABSENT, ABSENT], [0, 1]], np.int32)
-    above = Ranking(parents, np.array([[0.5, 0], [0, 0], [0.5, 0.25]], np.float32), None, 2)
+    scores = np.array([[0.5, 0], [0, 0], [0.5, 0.25]], np.float32)
+    above = Paths(parents, scores, None, 2, np.ones((3, 2, 1), np.float32))
     ranking = search_levels(SEPARATE[1], TREE, tokens, above, 4, 11)
     assert [sorted(node for node, _ in pairs) for pairs in ranking] == [[2, 3], [], [0, 1, 2, 3]]
     expected = node_probabilities(SEPARATE, tokens, 1)[0] * [0, 0, 0.5, 0.5]
@@ -173,7 +174,8 @@ def test_absent_parents_have_no_children():
 def test_absent_parents_have_no_children_further_down():
     network = new_network(range(1, 3), seed=6)
     parents = np.array([[1, ABSENT], [ABSENT, ABSENT], [0, 1]], np.int32)
-    above = Ranking(parents, np.array([[0.5, 0], [0, 0], [0.5, 0.25]], np.float32), None, 2)
+    scores = np.array([[0.5, 0], [0, 0], [0.5, 0.25]], np.float32)
+    above = Paths(parents, scores, None, 2, np.ones((3, 2, 1), np.float32))
     ranking = search_levels(network, TREE, new_tokens(3), above, 4, 11)
     below = [label for label in range(11) if TREE.parents[0][TREE.parents[1][label]] == 1]
     assert [sorted(label for label, _ in pairs) for pairs in ranking] == [below, [], list(range(11))]
@@ -197,7 +199,7 @@ def test_batches_are_searched_side_by_side(monkeypatch):
     met = threading.Barrier(2, timeout=60)
     search_batch = descend._search_batch
 
-    def waiting(*arguments: Any) -> Ranking:
+    def waiting(*arguments: Any) -> Paths:
         assert torch.get_num_threads() == 1
         met.wait()
         return search_batch(*arguments)
@@ -209,7 +211,7 @@ def test_batches_are_searched_side_by_side(monkeypatch):
 
 
 def test_a_failure_in_a_thread_is_the_failure_of_the_search(monkeypatch):
-    def fail(*arguments: Any) -> Ranking:
+    def fail(*arguments: Any) -> Paths:
         raise MemoryError
 
     monkeypatch.setattr(descend, "MAX_BATCH", 1)
@@ -264,3 +266,17 @@ def test_only_the_paths_of_the_best_proposals_are_searched(monkeypatch, networks
     assert groups[0] != groups[10]
     ranking = search_tree(networks, TREE, tokens, beam=1, k=11, proposed=proposed)
     assert 0 in ranking.ids[0]
+
+
+@every_sharing
+@pytest.mark.parametrize("beam", [1, 4])
+def test_paths_carry_what_the_networks_said_of_a_label_and_its_ancestors(networks, beam):
+    tokens = new_tokens()
+    paths = search_tree(networks, TREE, tokens, beam=beam, k=11)
+    assert paths.logits.shape == (len(tokens), 11, 3)
+    ancestors = [TREE.parents[0][TREE.parents[1]], TREE.parents[1], np.arange(11)]
+    found = paths.ids != ABSENT
+    for level, nodes in enumerate(ancestors):
+        said = np.take_along_axis(node_probabilities(networks, tokens, level), nodes[paths.ids], axis=1)
+        np.testing.assert_allclose(1 / (1 + np.exp(-paths.logits[..., level]))[found], said[found], rtol=1e-4)
+    assert not paths.logits[~found].any()

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from haxmlnet.ranking import ABSENT
-from haxmlnet.tree import LabelTree, ancestors_of, marked_in_rows, with_coarser_levels
+from haxmlnet.tree import LabelTree, ancestors_of, marked_in_rows, values_in_rows, with_coarser_levels
 from haxmlnet.tree.walk import parents_at
 
 TREE = LabelTree((np.array([0, 0, 1, 1], np.int32), np.array([0, 1, 1, 2, 3, 3, 2, 0], np.int32)), 8)
@@ -49,3 +50,18 @@ def test_coarser_levels_keep_the_groups_and_their_numbers():
 def test_a_small_or_flat_tree_stays_as_it_is():
     assert with_coarser_levels(TREE, 2, 4).level_sizes == TREE.level_sizes
     assert with_coarser_levels(LabelTree((), 100), 4, 4).level_sizes == [100]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_values_are_found_by_node(seed):
+    rng = np.random.default_rng(seed)
+    nodes = np.array([rng.permutation(20)[:7] for _ in range(4)], np.int32)
+    nodes[0, 3] = ABSENT
+    values = rng.random(nodes.shape).astype(np.float32)
+    wanted = rng.integers(-1, 20, (4, 9)).astype(np.int32)
+    by_node = [dict(zip(ids, row, strict=True)) for ids, row in zip(nodes.tolist(), values.tolist(), strict=True)]
+    expected = [
+        [0 if node == ABSENT else by_node[row].get(node, 0) for node in asked]
+        for row, asked in enumerate(wanted.tolist())
+    ]
+    np.testing.assert_allclose(values_in_rows(nodes, values, wanted), expected)

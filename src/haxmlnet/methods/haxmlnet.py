@@ -185,7 +185,9 @@ class HAXMLNet(Settings, Method):
         self.idf_ = arrays.pop("idf", np.zeros(0, np.float32))
         if self.idf_.shape != (n_words,):
             raise ModelError(f"{file}: expected the weights of {n_words} words, got {self.idf_.shape}.")
-        return LinearPart.from_arrays(arrays, tree_for_linear(tree), self.label_counts_, n_words, n_more_signals=1)
+        return LinearPart.from_arrays(
+            arrays, tree_for_linear(tree), self.label_counts_, n_words, n_more_signals=1 + tree.n_levels
+        )
 
     def describe(self) -> dict[str, Any]:
         """Say what the model is made of, as `haxmlnet inspect` prints it."""

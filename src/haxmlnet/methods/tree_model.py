@@ -23,7 +23,7 @@ from haxmlnet.network.encoder import BiLSTMEncoder
 from haxmlnet.network.network import LabelAttentionNetwork, LabelHead
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import ABSENT, Ranking, rank
-from haxmlnet.search.descend import search_levels, search_tree
+from haxmlnet.search.descend import Paths, search_levels, search_tree
 from haxmlnet.search.fusion import MIN_DOCUMENTS, fit_fusion
 from haxmlnet.settings import LinearTreeSettings
 from haxmlnet.training.candidates import CandidateSource
@@ -35,6 +35,8 @@ from haxmlnet.tree import LabelTree, build_label_tree, choose_level_sizes, label
 
 MAX_FAN_OUT = 16
 LEAST_SCORE = 1e-9
+# Logits beyond these say nothing more; an outlier would drown the rest.
+WIDEST_LOGIT = 15.0
 
 
 @dataclass
@@ -61,10 +63,11 @@ class TreeModel:
     ) -> tuple[Ranking, NDArray[np.float32]]:
         """Give the best labels of either part, and what both say of them: (documents, W, signals)."""
         proposed = linear.proposals(features, LinearTreeSettings.beam, n_threads)
-        ranking = search_tree(self.networks, self.tree, tokens, beam, max(2 * CANDIDATES + MENTIONED, k), proposed)
-        attention = np.log(np.maximum(ranking.scores, LEAST_SCORE))
-        signals = linear.signals(features, ranking.ids, n_threads)
-        return ranking, np.concatenate([signals, attention[..., None]], axis=-1)
+        paths = search_tree(self.networks, self.tree, tokens, beam, max(2 * CANDIDATES + MENTIONED, k), proposed)
+        attention = np.log(np.maximum(paths.scores, LEAST_SCORE))[..., None]
+        logits = np.clip(paths.logits, -WIDEST_LOGIT, WIDEST_LOGIT)
+        signals = linear.signals(features, paths.ids, n_threads)
+        return paths, np.concatenate([signals, attention, logits], axis=-1)
 
     def describe_level(self, level: int) -> dict[str, Any]:
         """Count the nodes of a level, the children of each (fewest and most) and the numbers learned.
@@ -274,7 +277,7 @@ class _Walk:
         self.documents, self.tree = documents, tree
         self.unseen = documents.targets[:, n_labels:]
         self.targets = tree.lift(documents.targets[:, :n_labels])
-        self.predicted: Ranking | None = None
+        self.predicted: Paths | None = None
 
     def descend(self, network: LabelAttentionNetwork, beam: int, progress: Progress) -> None:
         """Predict the best nodes of a network's last level, from those of the level above its first one."""

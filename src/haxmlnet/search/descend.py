@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from haxmlnet.data.tokens import TokenArray, length_sorted_batches
 from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.network.workers import workers
 from haxmlnet.ranking import ABSENT, Ranking, rank
-from haxmlnet.tree import LabelTree, ancestors_of, children_of, marked_in_rows
+from haxmlnet.tree import LabelTree, ancestors_of, children_of, marked_in_rows, values_in_rows
 
 # Numbers in the largest array of a prediction batch, (B, C, H): 64 MB of float32 for each thread.
 LARGEST_ARRAY = 2**24
@@ -22,6 +24,13 @@ MAX_TOKENS = 16_384
 PROPOSED_PATHS = 8
 
 
+@dataclass(frozen=True)
+class Paths(Ranking):
+    """Ranked nodes, and what the networks said on their paths."""
+
+    logits: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 0, 0), np.float32))  # (n, K, levels)
+
+
 def search_tree(
     networks: Sequence[LabelAttentionNetwork],
     tree: LabelTree,
@@ -29,29 +38,29 @@ def search_tree(
     beam: int,
     k: int,
     proposed: NDArray[np.int32] | None = None,
-) -> Ranking:
+) -> Paths:
     """Rank the best k labels of each document; a label's score is the product along its path.
 
     Labels that another model proposes (documents, W), best first, are scored and kept as well: the best of them on
     every level, all of them in the end as far as their groups were searched.
     """
-    ranking: Ranking | None = None
+    paths: Paths | None = None
     for network in networks:
-        ranking = search_levels(network, tree, tokens, ranking, beam, k, proposed)
-    assert ranking is not None
-    return ranking
+        paths = search_levels(network, tree, tokens, paths, beam, k, proposed)
+    assert paths is not None
+    return paths
 
 
 def search_levels(
     network: LabelAttentionNetwork,
     tree: LabelTree,
     tokens: TokenArray,
-    above: Ranking | None,
+    above: Paths | None,
     beam: int,
     k: int,
     proposed: NDArray[np.int32] | None = None,
     advance: Callable[[int], None] = lambda n: None,
-) -> Ranking:
+) -> Paths:
     """Rank the nodes of a network's last level: the best `beam` of them, or the best k labels.
 
     The walk starts from the nodes ranked above the network's first level.
@@ -60,9 +69,12 @@ def search_levels(
     kept_widths = [min(size, beam + n_paths) for size in tree.level_sizes[:-1]] + [min(tree.n_labels, k)]
     ids = np.full((len(tokens), kept_widths[network.levels[-1]]), ABSENT, np.int32)
     scores = np.zeros(ids.shape, np.float32)
+    logits = np.zeros((*ids.shape, network.levels[-1] + 1), np.float32)
 
-    def search_batch(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Ranking]:
-        given = None if above is None else Ranking(above.ids[rows], above.scores[rows], None, above.n_ids)
+    def search_batch(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Paths]:
+        given = None
+        if above is not None:
+            given = Paths(above.ids[rows], above.scores[rows], None, above.n_ids, above.logits[rows])
         kept = None if proposed is None else proposed[rows]
         return rows, _search_batch(network, tree, tokens.padded(rows), given, kept_widths, kept)
 
@@ -75,10 +87,11 @@ def search_levels(
             for rows, best in run(search_batch, batches):
                 ids[rows, : best.ids.shape[1]] = best.ids
                 scores[rows, : best.ids.shape[1]] = best.scores
+                logits[rows, : best.ids.shape[1]] = best.logits
                 advance(len(rows))
     finally:
         network.train(was_training)
-    return Ranking(ids, scores, None, tree.level_sizes[network.levels[-1]])
+    return Paths(ids, scores, None, tree.level_sizes[network.levels[-1]], logits)
 
 
 @torch.inference_mode()
@@ -86,42 +99,67 @@ def _search_batch(
     network: LabelAttentionNetwork,
     tree: LabelTree,
     documents: tuple[NDArray[np.int64], NDArray[np.int64]],
-    ranking: Ranking | None,
+    above: Paths | None,
     widths: Sequence[int],
     proposed: NDArray[np.int32] | None,
-) -> Ranking:
+) -> Paths:
     device = network.device
     tokens, lengths = (torch.from_numpy(array).to(device) for array in documents)
+    ranking: Ranking | None = above
+    scored: list[tuple[NDArray[np.int32], NDArray[np.float32]]] = []
+    if above is not None:
+        scored = [(above.ids, above.logits[..., level]) for level in range(above.logits.shape[-1])]
     with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
         states = network.encode(tokens, lengths)
         for level in network.levels:
-            nodes, candidates, parent_scores = None, None, None
+            candidates, parent_scores = None, None
+            nodes = np.broadcast_to(
+                np.arange(tree.level_sizes[level], dtype=np.int32), (len(tokens), tree.level_sizes[level])
+            )
             if ranking is not None:
                 nodes, parent_scores = children_of(tree, level - 1, ranking.ids, ranking.scores)
                 candidates = torch.from_numpy(np.maximum(nodes, 0).astype(np.int64)).to(device)
-            logits = network.head(level)(states, lengths, candidates)
+            logits = network.head(level)(states, lengths, candidates).float().cpu().numpy()
+            scored.append((nodes, logits))
             ranking = _best_nodes(tree, level, nodes, probabilities(logits, parent_scores), widths[level], proposed)
     assert ranking is not None
-    return ranking
+    return Paths(ranking.ids, ranking.scores, None, ranking.n_ids, _path_logits(tree, ranking.ids, scored, above))
 
 
-def probabilities(logits: torch.Tensor, parent_scores: NDArray[np.float32] | None) -> NDArray[np.float32]:
+def _path_logits(
+    tree: LabelTree,
+    nodes: NDArray[np.int32],
+    scored: Sequence[tuple[NDArray[np.int32], NDArray[np.float32]]],
+    above: Paths | None,
+) -> NDArray[np.float32]:
+    """Find what was said of nodes (B, K) and their ancestors on all levels: (B, K, levels).
+
+    What came from above is known of the nodes of the level that was ranked there, not of their own ancestors.
+    """
+    n_above = 0 if above is None else above.logits.shape[-1]
+    columns = []
+    for level in reversed(range(len(scored))):
+        columns.append(values_in_rows(*scored[level], nodes))
+        if level > 0 and level >= n_above:
+            nodes = np.where(nodes == ABSENT, np.int32(ABSENT), tree.parents[level - 1][nodes]).astype(np.int32)
+    return np.stack(columns[::-1], axis=-1)
+
+
+def probabilities(logits: NDArray[np.float32], parent_scores: NDArray[np.float32] | None) -> NDArray[np.float32]:
     """Give P(node | its parent), times the scores of the parents."""
-    own: NDArray[np.float32] = logits.float().sigmoid().cpu().numpy()
+    own: NDArray[np.float32] = expit(logits)
     return own if parent_scores is None else own * parent_scores
 
 
 def _best_nodes(
     tree: LabelTree,
     level: int,
-    nodes: NDArray[np.int32] | None,
+    nodes: NDArray[np.int32],
     scores: NDArray[np.float32],
     width: int,
     proposed: NDArray[np.int32] | None,
 ) -> Ranking:
     n_nodes = tree.level_sizes[level]
-    if nodes is None:
-        nodes = np.broadcast_to(np.arange(n_nodes, dtype=np.int32), scores.shape)
     if proposed is not None:
         kept = proposed
         if level < tree.n_levels - 1:

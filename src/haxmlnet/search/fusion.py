@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from haxmlnet.errors import ModelError
 
 HIDDEN_SIZE = 32
-STEPS = 1500
+STEPS = 3000
 BATCH_SIZE = 4096
 LEARNING_RATE = 1e-2
 WEIGHT_DECAY = 1e-3

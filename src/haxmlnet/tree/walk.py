@@ -42,6 +42,27 @@ def marked_in_rows(nodes: NDArray[np.int32], wanted: NDArray[np.int32]) -> NDArr
     return marks
 
 
+def values_in_rows(
+    nodes: NDArray[np.int32], values: NDArray[np.float32], wanted: NDArray[np.int32]
+) -> NDArray[np.float32]:
+    """Give the values of the wanted nodes (B, W), found among nodes (B, C) that have the values (B, C); else 0."""
+    found = np.zeros(wanted.shape, np.float32)
+    _find_values(np.ascontiguousarray(nodes), np.ascontiguousarray(values), wanted, found)
+    return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _find_values(nodes, values, wanted, found):  # type: ignore[no-untyped-def]
+    for row in range(len(nodes)):
+        order = np.argsort(nodes[row])
+        ordered = nodes[row][order]
+        for column in range(wanted.shape[1]):
+            node = wanted[row, column]
+            position = np.searchsorted(ordered, node)
+            if node != ABSENT and position < len(ordered) and ordered[position] == node:
+                found[row, column] = values[row, order[position]]
+
+
 @numba.njit(cache=True)
 def _mark(nodes, wanted, marks):  # type: ignore[no-untyped-def]
     for row in range(nodes.shape[0]):
