@@ -17,6 +17,10 @@ class ModelError(HaxmlnetError):
     """A model directory that is missing, damaged, foreign or cannot be written."""
 
 
+class NotEnoughMemory(HaxmlnetError, MemoryError):
+    """A training that would not fit into the memory of this machine, refused before it begins."""
+
+
 class TrainingInterrupted(KeyboardInterrupt):
     """Training was stopped by the user; with a checkpoint directory, what is done so far waits there.
 

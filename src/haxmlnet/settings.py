@@ -49,7 +49,7 @@ class Settings:
 
     group_size: int | None = setting(None, "Most labels in one group of the label tree.", minimum=2)
     max_first_level: int = setting(
-        4096, "Most nodes of the first level, which scores them all; more levels are made to keep to it.", minimum=2
+        512, "Most nodes of the first level, which scores them all; more levels are made to keep to it.", minimum=2
     )
     level_sizes: tuple[int, ...] | None = setting(
         None, "Nodes of each level above the labels, powers of two, coarsest first; () is one flat level."
