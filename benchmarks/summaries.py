@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import statistics
+import zlib
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -63,8 +65,9 @@ class Group:
 
     @property
     def keys(self) -> list[str]:
-        """Give the keys of all runs."""
-        return [run["key"] for row in self.rows for run in row.runs]
+        """Tell all runs and what came out: a run that was repeated with another result has another key."""
+        runs = [run for row in self.rows for run in row.runs]
+        return [f"{run['key']} {zlib.crc32(json.dumps(run['metrics'], sort_keys=True).encode()):08x}" for run in runs]
 
 
 def run_of(record: Record) -> Run:

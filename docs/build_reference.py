@@ -68,7 +68,7 @@ PUBLIC: dict[str, tuple[str, tuple[str, ...]]] = {
     "haxmlnet.bundled": ("The bundled data set.", ("cve_small",)),
     "haxmlnet.errors": (
         "What can go wrong. Each message is one line: where, what is wrong, what came, what to do.",
-        ("HaxmlnetError", "DataError", "SettingError", "ModelError", "TrainingInterrupted"),
+        ("HaxmlnetError", "DataError", "SettingError", "ModelError", "NotEnoughMemory", "TrainingInterrupted"),
     ),
 }  # fmt: skip
 

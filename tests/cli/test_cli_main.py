@@ -10,7 +10,7 @@ import time
 import pytest
 from commands import Cli, environment, run_process
 
-COMMANDS = ("fit", "predict", "evaluate", "inspect", "check", "convert", "demo")
+COMMANDS = ("fit", "predict", "evaluate", "inspect", "check", "plan", "convert", "demo")
 SLOW_MODULES = {"torch", "sklearn", "numba", "numpy", "scipy", "pyarrow", "tokenizers", "safetensors", "rich"}
 
 

@@ -165,7 +165,13 @@ def test_documents_count_as_memory_only_where_they_are_in_memory(corpus: Prepare
 
 @pytest.mark.parametrize("setting", VALUES)
 def test_every_change_that_can_be_advised_saves_memory_of_training(setting: str) -> None:
-    given = {"averaging_start": 0.5, "n_trees": 2, "max_length": 400, "vocabulary_size": 2_000_000}
+    given = {
+        "averaging_start": 0.5,
+        "n_trees": 2,
+        "max_length": 400,
+        "vocabulary_size": 2_000_000,
+        "max_first_level": 4096,
+    }
     sizes = DataSizes.of_numbers(2_000_000, 100_000).changed(vocabulary=2_000_000, words=500)
     # With small tables a batch dominates, with large ones it does not.
     for hidden, batch in ((512, 32), (64, 4000)):
@@ -176,7 +182,7 @@ def test_every_change_that_can_be_advised_saves_memory_of_training(setting: str)
     pytest.fail(f"{setting} saves nothing")
 
 
-def test_what_fits_gets_no_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_fits_gets_no_advice() -> None:
     shape = large_shape(linear=False)
     needed = Memory(shape).training_peak - PROGRAM
     assert Plan(shape, needed).fits
@@ -196,7 +202,7 @@ def test_each_advised_change_makes_it_fit_and_saves_what_it_says() -> None:
         other = changed(shape, {change.setting: change.value})
         assert fits(other, available)
         assert Memory(shape).training_peak - Memory(other).training_peak == change.saved
-    assert advised[0].flag in {f"--{change.setting.replace('_', '-')} {change.value}" for change in advised}
+    assert [change.setting for change in advised] == [name for name in VALUES if name in {c.setting for c in advised}]
 
 
 def test_changes_are_joined_where_none_is_enough() -> None:
@@ -223,7 +229,8 @@ def test_fit_refuses_early_what_does_not_fit(tiny_corpus: Documents, monkeypatch
     assert "\n" not in message
     assert "GB of memory" in message
     assert "check_memory=False" in message
-    assert isinstance(refusal.value, HaxmlnetError | MemoryError)
+    assert isinstance(refusal.value, HaxmlnetError)
+    assert isinstance(refusal.value, MemoryError)
     assert not hasattr(model, "trees_")
 
 

@@ -60,7 +60,7 @@ VALUES: dict[str, Callable[[Any], Iterator[Any]]] = {
     "vocabulary_size": _halves(50_000),
     "n_trees": _fewer,
     "candidates": _halves(200),
-    "max_first_level": _halves(512),
+    "max_first_level": _halves(128),
     "hidden_size": _halves(64),
     "linear": _off,
     "max_length": _halves(100),
