@@ -126,6 +126,12 @@ end
 """
 
 
+def test_a_run_repeated_with_another_result_is_another_run():
+    before, again, other = (group_records([result("HAXMLNet", score)])[0].keys for score in (90, 90, 91))
+    assert before == again
+    assert before != other
+
+
 def test_what_stands_between_markers_is_replaced_and_nothing_else():
     new = replace_between_markers(PAGE, str.upper, "page.md")
     assert new.count("\n\nCOLORS/TEST ACCURACY\n\n<!-- /bench -->\nbetween\n<!-- bench colors/test cost -->\n\n") == 1

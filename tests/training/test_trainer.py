@@ -154,7 +154,7 @@ def interrupted_and_resumed(
     [
         (BOTH, {}, True),
         (BOTH, {}, False),
-        (BOTH, {"averaging_start": 1.0, "patience": 1}, True),
+        (BOTH, {"averaging_start": 1.0, "patience": 2}, True),
         (FIRST, {"averaging_start": 1.0}, False),
         (SECOND, {}, True),
         (SECOND, {"gradient_clip": 0.0}, False),
@@ -275,7 +275,7 @@ def losses_of_levels(network: LabelAttentionNetwork, data: TrainingData) -> list
 @pytest.mark.parametrize("levels", [FIRST, BOTH], ids=["first", "both"])
 def test_training_learns_every_level(levels):
     network, data = new_network(levels, dropout=0), new_data(levels)
-    plan = replace(PLAN, epochs=40, learning_rate=0.03, averaging_start=1.0)
+    plan = replace(PLAN, epochs=100, learning_rate=0.03, averaging_start=1.0)
     before = losses_of_levels(network, data)
     Trainer(network, data, plan, None, "part").run()
     assert len(before) == len(levels)
