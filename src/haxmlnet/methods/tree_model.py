@@ -118,6 +118,7 @@ def train_tree(
                 training.descend(network, settings["beam"], progress)
             if validation is not None:
                 validation.descend(network, settings["beam"], progress)
+        del trainer  # its moments and copies are three times the size of the network
     if settings["linear"]:
         model.linear = _linear_part(model, prepared, settings, progress)
     return model
@@ -183,6 +184,7 @@ def _linear_part(
     if fusion is None:
         return None
     if len(prepared.kept) < features.shape[0]:
+        del part  # room for the next
         by_label = label_features(features, prepared.targets, FEATURES_PER_LABEL)
         part = trained(features, prepared.targets, by_label)
     return replace(part, fusion=fusion)

@@ -76,9 +76,8 @@ def advice(shape: ModelShape, available: int) -> list[Change]:
 
     Where even all of them together do not, the last one says so: it does not fit.
     """
-    changes = [change for name in VALUES if (change := _change(shape, name, available)) is not None]
-    enough = [change for change in changes if change.fits]
-    return enough or _together(shape, changes, available)
+    enough = [change for change in _changes(shape, available) if change.fits]
+    return enough or _together(shape, available)
 
 
 def changed(shape: ModelShape, changes: Mapping[str, Any]) -> ModelShape:
@@ -90,6 +89,10 @@ def fits(shape: ModelShape, available: int) -> bool:
     """Say whether a training fits into so much free memory, beside what the process has already."""
     memory = Memory(shape)
     return memory.training_peak - memory.present <= available
+
+
+def _changes(shape: ModelShape, available: int) -> list[Change]:
+    return [change for name in VALUES if (change := _change(shape, name, available)) is not None]
 
 
 def _change(shape: ModelShape, name: str, available: int) -> Change | None:
@@ -108,15 +111,16 @@ def _change(shape: ModelShape, name: str, available: int) -> Change | None:
     return found
 
 
-def _together(shape: ModelShape, changes: list[Change], available: int) -> list[Change]:
-    """Make one change after the other, the one that saves most first, until it fits."""
+def _together(shape: ModelShape, available: int) -> list[Change]:
+    """Make one change after the other, the one that saves most first, until it fits.
+
+    After each of them another part may be the largest.
+    """
     taken: list[Change] = []
-    for change in sorted(changes, key=lambda change: -change.saved):
-        before = Memory(shape).training_peak
-        shape = changed(shape, {change.setting: change.value})
-        saved = before - Memory(shape).training_peak
-        if saved > 0:
-            taken.append(Change(change.setting, change.value, saved, fits(shape, available)))
-        if taken and taken[-1].fits:
+    while changes := _changes(shape, available):
+        enough = [change for change in changes if change.fits]
+        taken.append(enough[0] if enough else max(changes, key=lambda change: change.saved))
+        if enough:
             break
+        shape = changed(shape, {taken[-1].setting: taken[-1].value})
     return taken

@@ -132,22 +132,19 @@ class Memory:
         return {NETWORKS: self._tree, LINEAR: self._tree, PREDICTION: self.shape.settings["n_trees"] * self._tree}
 
     def _optimizer(self) -> Stages:
-        """Two moments for each weight; they stay until the tree is finished."""
+        """Two moments for each weight, until the networks are trained."""
         is_frozen = not self.shape.settings["train_word_vectors"]
         frozen = FLOAT * self.shape.vocabulary * self.shape.word_size if is_frozen else 0
-        return dict.fromkeys((NETWORKS, LINEAR), 2 * (self._trained - frozen))
+        return {NETWORKS: 2 * (self._trained - frozen)}
 
     @property
     def _is_averaged(self) -> bool:
         return bool(self.shape.settings["averaging_start"] < 1)
 
     def _copies(self) -> Stages:
-        """The best weights so far and the average; at the end of training there is always a copy."""
+        """The best weights so far and the average."""
         has_best = self.shape.settings["epochs"] > 1 and self.shape.n_held_out > 0
-        return {
-            NETWORKS: self._trained * (has_best + self._is_averaged),
-            LINEAR: self._trained * (1 + self._is_averaged),
-        }
+        return {NETWORKS: self._trained * (has_best + self._is_averaged)}
 
     def _batches(self) -> Stages:
         """The largest batch: of training, of validation, and of the prediction of many documents.
@@ -168,10 +165,10 @@ class Memory:
         return LINEAR_WEIGHT * (sum(linear_weights(self.shape)) + n_label_features(self.shape))
 
     def _linear(self) -> Stages:
-        """Two models, one of them in the making, and the features of labels."""
+        """A model in the making, and the features of labels."""
         if not self.shape.has_linear_part:
             return {}
         making = 2 * ENTRY * (max(linear_weights(self.shape)) + n_label_features(self.shape))
         # The arrays of a file and what is made of them are there at the same time.
         loading = self._linear_model * (self.shape.settings["n_trees"] + ENTRY / LINEAR_WEIGHT)
-        return {LINEAR: 2 * self._linear_model + making, PREDICTION: loading}
+        return {LINEAR: self._linear_model + making, PREDICTION: loading}
