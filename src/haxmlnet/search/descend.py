@@ -184,4 +184,5 @@ def _batch_limit(network: LabelAttentionNetwork, tree: LabelTree, widths: Sequen
     for level in network.levels:
         children = int(np.diff(tree.children(level - 1)[0]).max()) * widths[level - 1] if level else tree.level_sizes[0]
         widest = max(widest, children)
-    return max(min(MAX_BATCH, LARGEST_ARRAY // (widest * network.encoder.state_size)), 1)
+    numbers = max(network.encoder.state_size, network.head(network.levels[0]).first.out_features)
+    return max(min(MAX_BATCH, LARGEST_ARRAY // (widest * numbers)), 1)
