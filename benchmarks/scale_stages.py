@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,9 +18,6 @@ from haxmlnet.progress import Progress
 from haxmlnet.settings import Settings
 from haxmlnet.text.prepare import prepare
 from haxmlnet.tree import build_label_tree, choose_level_sizes
-
-if TYPE_CHECKING:
-    from haxmlnet import HAXMLNet
 
 LEAF_SIZE = 100
 SINGLE_DOCUMENTS = 20
@@ -39,16 +35,6 @@ class Clock:
         started = time.perf_counter()
         yield
         self.seconds[name] = time.perf_counter() - started
-
-
-def limited_fit(corpus: PreparedCorpus, steps: int, seed: int, progress: Progress) -> HAXMLNet:
-    """Train every level for so many steps: the one place to change once a level can be told when to stop.
-
-    Until then it trains on each document once, however many steps that takes.
-    """
-    from haxmlnet import HAXMLNet  # here, so that torch is in no memory but that of the stages that use it
-
-    return HAXMLNet(epochs=1, random_state=seed).fit_prepared(corpus, progress=progress)
 
 
 def write_text(statistics: Statistics, seed: int, train: Path, judged: Path) -> Figures:
@@ -86,9 +72,11 @@ def build_tree(directory: Path, seed: int) -> Figures:
 
 def train_and_save(directory: Path, model_directory: Path, steps: int, seed: int) -> Figures:
     """Train all levels and save the model."""
-    clock, progress = Clock(), StageClock()
+    from haxmlnet import HAXMLNet  # here, so that torch is in no memory but that of the stages that use it
+
+    clock, progress, model = Clock(), StageClock(), HAXMLNet(max_steps=steps, random_state=seed)
     with clock.part("train"):
-        model = limited_fit(PreparedCorpus.open(directory), steps, seed, progress)
+        model.fit_prepared(PreparedCorpus.open(directory), progress=progress)
     with clock.part("save"):
         model.save(model_directory)
     size = sum(file.stat().st_size for file in model_directory.rglob("*") if file.is_file())

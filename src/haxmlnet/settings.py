@@ -72,6 +72,9 @@ class Settings:
     state_dropout: float = setting(0.5, "Dropout on the states of the BiLSTM.", minimum=0, maximum=0.95)
 
     epochs: int | None = setting(None, "Passes over the training documents for each network.", minimum=1)
+    max_steps: int | None = setting(
+        None, "Stop a network after so many batches, for a quick try; none: after all passes.", minimum=1
+    )
     batch_size: int | None = setting(None, "Documents in one training step.", minimum=1)
     learning_rate: float = setting(6e-3, "Step size of Adam.", minimum=0)
     final_learning_rate: float = setting(
@@ -306,6 +309,6 @@ def resolved_settings(values: Mapping[str, Any], n_documents: int, n_labels: int
         # Small data needs more passes.
         "epochs": min(max(round(50_000 / n_documents), 5), 30),
     }
-    kept_none = ("vectors", "patience", "n_jobs", "level_sizes")
+    kept_none = ("vectors", "max_steps", "patience", "n_jobs", "level_sizes")
     assert all(name in choices or name in kept_none for name, value in values.items() if value is None)
     return {name: choices.get(name) if value is None else value for name, value in values.items()}

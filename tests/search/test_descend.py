@@ -164,7 +164,7 @@ def test_absent_parents_have_no_children():
     tokens = new_tokens(3)
     parents = np.array([[1, ABSENT], [ABSENT, ABSENT], [0, 1]], np.int32)
     scores = np.array([[0.5, 0], [0, 0], [0.5, 0.25]], np.float32)
-    above = Paths(parents, scores, None, 2, np.ones((3, 2, 1), np.float32))
+    above = Paths(parents, scores, None, 2, logits=np.ones((3, 2, 1), np.float32))
     ranking = search_levels(SEPARATE[1], TREE, tokens, above, 4, 11)
     assert [sorted(node for node, _ in pairs) for pairs in ranking] == [[2, 3], [], [0, 1, 2, 3]]
     expected = node_probabilities(SEPARATE, tokens, 1)[0] * [0, 0, 0.5, 0.5]
@@ -175,7 +175,7 @@ def test_absent_parents_have_no_children_further_down():
     network = new_network(range(1, 3), seed=6)
     parents = np.array([[1, ABSENT], [ABSENT, ABSENT], [0, 1]], np.int32)
     scores = np.array([[0.5, 0], [0, 0], [0.5, 0.25]], np.float32)
-    above = Paths(parents, scores, None, 2, np.ones((3, 2, 1), np.float32))
+    above = Paths(parents, scores, None, 2, logits=np.ones((3, 2, 1), np.float32))
     ranking = search_levels(network, TREE, new_tokens(3), above, 4, 11)
     below = [label for label in range(11) if TREE.parents[0][TREE.parents[1][label]] == 1]
     assert [sorted(label for label, _ in pairs) for pairs in ranking] == [below, [], list(range(11))]

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from haxmlnet.training import trainer as trainer_module
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Let torch work in one thread: on a busy machine, several wait for each other at every tiny product."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
+
+@pytest.fixture
+def two_parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Split every batch of six documents into two parts, in two threads."""
+    monkeypatch.setattr(trainer_module, "LEAST_PART", 3)
+    torch.set_num_threads(2)
     yield
-    torch.set_num_threads(before)
+    torch.set_num_threads(1)

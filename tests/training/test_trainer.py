@@ -1,191 +1,36 @@
 from __future__ import annotations
 
 import math
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
 from torch import Tensor
+from toy_training import (
+    BOTH,
+    FIRST,
+    N_DOCUMENTS,
+    N_STEPS,
+    PLAN,
+    SECOND,
+    assert_same,
+    new_data,
+    new_network,
+    trained,
+    weights_of,
+)
 
-from haxmlnet.data.tokens import TokenArray
-from haxmlnet.errors import HaxmlnetError, TrainingInterrupted
-from haxmlnet.network.encoder import BiLSTMEncoder
-from haxmlnet.network.network import LabelAttentionNetwork, LabelHead
+from haxmlnet.errors import HaxmlnetError
+from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.progress import Progress
-from haxmlnet.ranking import Ranking
 from haxmlnet.training import trainer as trainer_module
-from haxmlnet.training.candidates import CandidateSource
-from haxmlnet.training.checkpoints import Checkpoints
 from haxmlnet.training.loss import TrainingData, batch_loss, document_losses
 from haxmlnet.training.optimizer import Optimizer
-from haxmlnet.training.trainer import Trainer, TrainingPlan, deferred_interrupt, lazy_tables, n_parts
-from haxmlnet.tree import LabelTree
-
-N_DOCUMENTS, N_LABELS = 20, 8
-IDENTITY = {"settings": "{}", "data": ""}
-PLAN = TrainingPlan(
-    epochs=4,
-    batch_size=6,
-    learning_rate=0.01,
-    final_learning_rate=0.1,
-    warmup=0.1,
-    gradient_clip=2.0,
-    averaging_start=0.3,
-    patience=None,
-    seed=(0, 0, 1),
-)
-N_STEPS = 4 * 4
-
-
-# The levels of a network: the first alone, the second alone, both on one encoder.
-FIRST, SECOND, BOTH = range(1), range(1, 2), range(2)
-TREE = LabelTree((np.arange(N_LABELS, dtype=np.int32) // 2,), N_LABELS)
-
-
-def new_network(levels: range = SECOND, seed: int = 0, dropout: float = 0.3) -> LabelAttentionNetwork:
-    with torch.random.fork_rng([]):
-        torch.manual_seed(seed)
-        encoder = BiLSTMEncoder(torch.randn(12, 4), 3, dropout, dropout, attend_words=True, sparse_words=True)
-        heads = [
-            LabelHead(encoder.state_size, TREE.level_sizes[level], (5,), own_outputs=True, sparse_nodes=level > 0)
-            for level in levels
-        ]
-    return LabelAttentionNetwork(encoder, heads, levels[0])
-
-
-def new_data(levels: range = SECOND, n_documents: int = N_DOCUMENTS, limit: int = 3) -> TrainingData:
-    """A document has one to five words; its label is the remainder of its first word."""
-    rng = np.random.default_rng(0)
-    documents = [rng.integers(2, 12, rng.integers(1, 6)).astype(np.int32) for _ in range(n_documents)]
-    labels = np.array([document[0] % N_LABELS for document in documents])
-    parts = (np.ones(n_documents, np.float32), labels, np.arange(n_documents + 1))
-    targets = TREE.lift(sp.csr_array(parts, shape=(n_documents, N_LABELS)))
-    ids = rng.integers(0, 4, (n_documents, 1)).astype(np.int32)
-    predicted = None if 0 in levels else Ranking(ids, np.ones(ids.shape, np.float32))
-    sources = [CandidateSource(targets[1], targets[0], TREE, 1, limit) if level else None for level in levels]
-    tokens = TokenArray.from_lists(documents)
-    return TrainingData(tokens, [targets[level] for level in levels], sources, predicted, hard_negatives=1)
-
-
-def weight_score(network: LabelAttentionNetwork) -> float:
-    """A validation that depends on every weight, and does not always get better."""
-    total = sum(float(value.double().sum()) for value in network.state_dict().values())
-    return 50 + 50 * math.sin(100 * total)
-
-
-def weights_of(network: LabelAttentionNetwork) -> dict[str, Tensor]:
-    return {name: value.clone() for name, value in network.state_dict().items()}
-
-
-def assert_same(first: dict[str, Tensor], second: dict[str, Tensor]) -> None:
-    assert first.keys() == second.keys()
-    for name in first:
-        assert torch.equal(first[name], second[name]), name
-
-
-def trained(plan: TrainingPlan, levels: range = SECOND, validated: bool = True) -> tuple[dict[str, Tensor], float]:
-    network = new_network(levels)
-    validate = (lambda: weight_score(network)) if validated else None
-    score = Trainer(network, new_data(levels), plan, validate, "part").run()
-    return weights_of(network), score
-
-
-@pytest.fixture
-def two_parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Split every batch of six documents into two parts, in two threads."""
-    monkeypatch.setattr(trainer_module, "LEAST_PART", 3)
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(1)
-
-
-class Interrupting(Progress):
-    """Does something after so many batches."""
-
-    def __init__(self, after: int, act: Callable[[], object]) -> None:
-        self.left, self.act = after, act
-
-    @contextmanager
-    def stage(self, name: str, total: int, unit: str) -> Iterator[Callable[..., None]]:
-        yield self.advance
-
-    def advance(self, n: int, note: str = "") -> None:
-        if note:
-            self.left -= 1
-            if self.left == 0:
-                self.act()
-
-
-def crash() -> None:
-    raise RuntimeError("power failure")
-
-
-def press_ctrl_c() -> None:
-    signal.raise_signal(signal.SIGINT)
-
-
-def interrupted_and_resumed(
-    directory: Path, plan: TrainingPlan, levels: range, stops: list[int], act: Callable[[], object], validated: bool
-) -> tuple[dict[str, Tensor], float]:
-    expected = RuntimeError if act is crash else TrainingInterrupted
-    for attempt, stop in enumerate([*stops, None]):
-        # Every attempt starts with another network: what counts comes from the checkpoint.
-        network = new_network(levels, seed=attempt)
-        progress = Progress() if stop is None else Interrupting(stop, act)
-        checkpoints = Checkpoints.start(directory, IDENTITY, 0, resume=attempt > 0)
-        validate = (lambda network=network: weight_score(network)) if validated else None
-        trainer = Trainer(network, new_data(levels), plan, validate, "part", progress, checkpoints)
-        if stop is not None:
-            with pytest.raises(expected):
-                trainer.run()
-    score = trainer.run()
-    return weights_of(network), score
-
-
-@pytest.mark.parametrize(
-    ("levels", "changes", "validated"),
-    [
-        (BOTH, {}, True),
-        (BOTH, {}, False),
-        (BOTH, {"averaging_start": 1.0, "patience": 2}, True),
-        (FIRST, {"averaging_start": 1.0}, False),
-        (SECOND, {}, True),
-        (SECOND, {"gradient_clip": 0.0}, False),
-    ],
-    ids=["both", "both, not validated", "both, patience", "first, no averaging", "second", "second, no clipping"],
-)
-@pytest.mark.parametrize(("act", "stops"), [(crash, [3, 6]), (press_ctrl_c, [1, 4, 5])], ids=["crash", "ctrl-c"])
-def test_a_resumed_run_ends_as_an_uninterrupted_one(tmp_path, act, stops, levels, changes, validated):
-    plan = replace(PLAN, **changes)
-    expected, expected_score = trained(plan, levels, validated)
-    result, score = interrupted_and_resumed(tmp_path, plan, levels, stops, act, validated)
-    assert score == expected_score
-    assert_same(result, expected)
-
-
-@pytest.mark.usefixtures("two_parts")
-def test_a_resumed_run_in_threads_ends_as_an_uninterrupted_one(tmp_path):
-    expected, expected_score = trained(PLAN, BOTH)
-    result, score = interrupted_and_resumed(tmp_path, PLAN, BOTH, [3, 6], crash, validated=True)
-    assert score == expected_score
-    assert_same(result, expected)
-    assert torch.get_num_threads() == 2
-
-
-def test_ctrl_c_says_where_training_stopped(tmp_path):
-    checkpoints = Checkpoints.start(tmp_path, IDENTITY, 1000, resume=False)
-    progress = Interrupting(5, press_ctrl_c)
-    trainer = Trainer(new_network(), new_data(), PLAN, None, "tree 0 level 1", progress, checkpoints)
-    with pytest.raises(TrainingInterrupted, match=r"^stopped in tree 0 level 1 after 5 of 16 batches"):
-        trainer.run()
-    assert int(checkpoints.state("tree 0 level 1")["numbers"][0]) == 5
+from haxmlnet.training.trainer import Trainer, lazy_tables, n_parts
 
 
 @pytest.mark.parametrize("levels", [SECOND, BOTH], ids=["second", "both"])
@@ -274,13 +119,23 @@ def losses_of_levels(network: LabelAttentionNetwork, data: TrainingData) -> list
 
 @pytest.mark.parametrize("levels", [FIRST, BOTH], ids=["first", "both"])
 def test_training_learns_every_level(levels):
-    network, data = new_network(levels, dropout=0), new_data(levels)
-    plan = replace(PLAN, epochs=100, learning_rate=0.03, averaging_start=1.0)
+    network, data = new_network(levels, seed=1, dropout=0), new_data(levels)
+    plan = replace(PLAN, epochs=40, learning_rate=0.03, averaging_start=1.0)
     before = losses_of_levels(network, data)
     Trainer(network, data, plan, None, "part").run()
     assert len(before) == len(levels)
     for start, end in zip(before, losses_of_levels(network, data), strict=True):
         assert end < 0.5 * start
+
+
+@pytest.mark.parametrize(("max_steps", "n_validations"), [(1, 1), (4, 1), (6, 2), (99, 4)])
+def test_training_stops_after_so_many_steps_and_is_validated_then(max_steps, n_validations):
+    network = new_network()
+    script = Script(network, [10, 20, 30, 40])
+    trainer = Trainer(network, new_data(), replace(PLAN, max_steps=max_steps), script, "part")
+    assert trainer.run() == 10 * n_validations
+    assert len(script.seen) == n_validations
+    assert trainer.step == min(max_steps, N_STEPS)
 
 
 @pytest.mark.parametrize("n_documents", [1, 5])
@@ -382,17 +237,6 @@ def test_frozen_words_stay_as_they_are():
     assert torch.equal(network.encoder.words.weight, new_network().encoder.words.weight)
 
 
-def test_the_first_ctrl_c_is_a_flag_and_the_second_stops():
-    before = signal.getsignal(signal.SIGINT)
-    with deferred_interrupt() as interrupted:
-        assert not interrupted()
-        signal.raise_signal(signal.SIGINT)
-        assert interrupted()
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is before
-
-
 def test_training_runs_outside_the_main_thread():
     results: list[float] = []
     thread = threading.Thread(target=lambda: results.append(trained(PLAN)[1]))
@@ -407,7 +251,3 @@ def test_a_loss_that_is_not_a_number_stops_the_training():
         network.head(1).last.bias.fill_(math.nan)
     with pytest.raises(HaxmlnetError, match=r"the loss is nan at batch 0\. Lower the learning rate"):
         Trainer(network, new_data(), PLAN, None, "level").run()
-
-
-def test_ctrl_c_passes_through_those_who_catch_every_exception():
-    assert not issubclass(TrainingInterrupted, Exception)

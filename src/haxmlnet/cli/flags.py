@@ -131,7 +131,7 @@ def given_settings(arguments: argparse.Namespace, method: str = "HAXMLNet") -> d
 
 def _help_with_default(field: dataclasses.Field[Any]) -> str:
     default = "by the size of the data" if field.default is None else field.default
-    if field.default is None and field.name in ("vectors", "patience", "n_jobs"):
+    if field.default is None and field.name in ("vectors", "max_steps", "patience", "n_jobs"):
         default = "none"
     choices = f" One of {', '.join(field.metadata['choices'])}." if field.metadata["choices"] else ""
     return f"{field.metadata['help']}{choices} [{default}]".replace("%", "%%")

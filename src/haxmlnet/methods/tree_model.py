@@ -321,7 +321,7 @@ def _grow_tree(prepared: Prepared, settings: Mapping[str, Any], number: int) -> 
 
 def _training_plan(settings: Mapping[str, Any], number: int, level: int) -> TrainingPlan:
     names = (
-        "epochs", "batch_size", "learning_rate", "final_learning_rate", "warmup", "gradient_clip",
+        "epochs", "max_steps", "batch_size", "learning_rate", "final_learning_rate", "warmup", "gradient_clip",
         "averaging_start", "patience",
     )  # fmt: skip
     return TrainingPlan(**{name: settings[name] for name in names}, seed=(settings["random_state"], number, level))

@@ -14,7 +14,7 @@ from haxmlnet.data.tokens import TokenArray, length_sorted_batches
 from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.network.workers import workers
 from haxmlnet.ranking import ABSENT, Ranking, rank
-from haxmlnet.tree import LabelTree, ancestors_of, children_of, marked_in_rows, values_in_rows
+from haxmlnet.tree import LabelTree, ancestors_of, children_of, marked_in_rows, parents_of, values_in_rows
 
 # Numbers in the largest array of a prediction batch, (B, C, H): 64 MB of float32 for each thread.
 LARGEST_ARRAY = 2**24
@@ -28,7 +28,7 @@ PROPOSED_PATHS = 8
 class Paths(Ranking):
     """Ranked nodes, and what the networks said on their paths."""
 
-    logits: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 0, 0), np.float32))  # (n, K, levels)
+    logits: NDArray[np.float32] = field(kw_only=True)  # (n, K, levels)
 
 
 def search_tree(
@@ -74,7 +74,7 @@ def search_levels(
     def search_batch(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Paths]:
         given = None
         if above is not None:
-            given = Paths(above.ids[rows], above.scores[rows], None, above.n_ids, above.logits[rows])
+            given = Paths(above.ids[rows], above.scores[rows], None, above.n_ids, logits=above.logits[rows])
         kept = None if proposed is None else proposed[rows]
         return rows, _search_batch(network, tree, tokens.padded(rows), given, kept_widths, kept)
 
@@ -91,7 +91,7 @@ def search_levels(
                 advance(len(rows))
     finally:
         network.train(was_training)
-    return Paths(ids, scores, None, tree.level_sizes[network.levels[-1]], logits)
+    return Paths(ids, scores, None, tree.level_sizes[network.levels[-1]], logits=logits)
 
 
 @torch.inference_mode()
@@ -123,7 +123,8 @@ def _search_batch(
             scored.append((nodes, logits))
             ranking = _best_nodes(tree, level, nodes, probabilities(logits, parent_scores), widths[level], proposed)
     assert ranking is not None
-    return Paths(ranking.ids, ranking.scores, None, ranking.n_ids, _path_logits(tree, ranking.ids, scored, above))
+    on_path = _path_logits(tree, ranking.ids, scored, above)
+    return Paths(ranking.ids, ranking.scores, None, ranking.n_ids, logits=on_path)
 
 
 def _path_logits(
@@ -141,7 +142,7 @@ def _path_logits(
     for level in reversed(range(len(scored))):
         columns.append(values_in_rows(*scored[level], nodes))
         if level > 0 and level >= n_above:
-            nodes = np.where(nodes == ABSENT, np.int32(ABSENT), tree.parents[level - 1][nodes]).astype(np.int32)
+            nodes = parents_of(tree, level - 1, nodes)
     return np.stack(columns[::-1], axis=-1)
 
 
@@ -184,5 +185,9 @@ def _batch_limit(network: LabelAttentionNetwork, tree: LabelTree, widths: Sequen
     for level in network.levels:
         children = int(np.diff(tree.children(level - 1)[0]).max()) * widths[level - 1] if level else tree.level_sizes[0]
         widest = max(widest, children)
-    numbers = max(network.encoder.state_size, network.head(network.levels[0]).first.out_features)
-    return max(min(MAX_BATCH, LARGEST_ARRAY // (widest * numbers)), 1)
+    return batch_limit(widest, network.encoder.state_size, network.head(network.levels[0]).first.out_features)
+
+
+def batch_limit(n_candidates: int, state_size: int, hidden_width: int) -> int:
+    """Say how many documents are searched at once: what is looked up for their candidates must stay small."""
+    return max(min(MAX_BATCH, LARGEST_ARRAY // (n_candidates * max(state_size, hidden_width))), 1)

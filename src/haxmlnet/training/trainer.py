@@ -42,6 +42,7 @@ class TrainingPlan:
     averaging_start: float
     patience: int | None
     seed: tuple[int, ...]
+    max_steps: int | None = None
 
 
 @dataclass
@@ -67,7 +68,8 @@ class Trainer:
         self.average: dict[str, Tensor] = {}
         self.optimizer = Optimizer(self.network, lazy_tables(self.network), self.plan.learning_rate)
         self.batches_per_epoch = -(-len(self.data.tokens) // self.plan.batch_size)
-        self.n_steps = self.plan.epochs * self.batches_per_epoch
+        all_steps = self.plan.epochs * self.batches_per_epoch
+        self.n_steps = min(all_steps, self.plan.max_steps or all_steps)
 
     def run(self) -> float:
         """Train from the latest checkpoint, or from the start, to the end; give the best nDCG@5."""
@@ -92,10 +94,10 @@ class Trainer:
         batches = similar_length_batches(self.data.tokens.lengths, self.plan.batch_size, order)
         self.network.train()
         total = 0.0
-        for n, rows in enumerate(batches[done:], 1):
+        for n, rows in enumerate(batches[done : done + self.n_steps - self.step], 1):
             total += self._train_batch(rows)
             self.step += 1
-            if self.step % self.batches_per_epoch == 0:
+            if self.step % self.batches_per_epoch == 0 or self.step == self.n_steps:
                 self._end_epoch(epoch, total / n)
             advance(
                 1,

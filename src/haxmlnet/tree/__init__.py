@@ -4,7 +4,7 @@ from haxmlnet.tree.build import build_label_tree, choose_level_sizes, with_coars
 from haxmlnet.tree.features import label_features
 from haxmlnet.tree.label_tree import LabelTree
 from haxmlnet.tree.split import balanced_partition
-from haxmlnet.tree.walk import ancestors_of, children_of, marked_in_rows, values_in_rows
+from haxmlnet.tree.walk import ancestors_of, children_of, marked_in_rows, parents_of, values_in_rows
 
 __all__ = [
     "LabelTree",
@@ -15,6 +15,7 @@ __all__ = [
     "choose_level_sizes",
     "label_features",
     "marked_in_rows",
+    "parents_of",
     "values_in_rows",
     "with_coarser_levels",
 ]

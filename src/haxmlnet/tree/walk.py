@@ -25,9 +25,14 @@ def children_of(
 def ancestors_of(tree: LabelTree, labels: NDArray[np.int32], level: int) -> NDArray[np.int32]:
     """Give the nodes of a level above the labels, any shape; -1 stays -1."""
     nodes = labels
-    for parents in reversed(tree.parents[level:]):
-        nodes = np.where(nodes == ABSENT, ABSENT, parents[nodes]).astype(np.int32)
+    for below in reversed(range(level, len(tree.parents))):
+        nodes = parents_of(tree, below, nodes)
     return nodes
+
+
+def parents_of(tree: LabelTree, level: int, nodes: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Give the parents, on a level, of nodes of the next one, any shape; -1 stays -1."""
+    return np.where(nodes == ABSENT, ABSENT, tree.parents[level][nodes]).astype(np.int32)
 
 
 def parents_at(tree: LabelTree, level: int) -> NDArray[np.int32] | None:

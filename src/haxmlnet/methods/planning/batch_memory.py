@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from haxmlnet.data.cores import usable_cores
 from haxmlnet.methods.planning.shape import LevelShape, ModelShape
 from haxmlnet.network.attention import MAX_PLAIN_WEIGHTS
-from haxmlnet.search.descend import LARGEST_ARRAY, MAX_BATCH, MAX_TOKENS
+from haxmlnet.search.descend import MAX_TOKENS, batch_limit
 from haxmlnet.training.trainer import LEAST_PART
 
 FLOAT = 4
@@ -61,7 +61,7 @@ def search_bytes(shape: ModelShape, network: Sequence[LevelShape], n_documents: 
     settings = shape.settings
     longest = shape.sizes.longest(settings["max_length"])
     most = max(level.prediction_candidates for level in network)
-    size = max(min(MAX_BATCH, LARGEST_ARRAY // (most * shape.state_size), MAX_TOKENS // longest), 1)
+    size = max(min(batch_limit(most, shape.state_size, settings["mlp_sizes"][0]), MAX_TOKENS // longest), 1)
     states = longest * (2 * shape.word_size + 12 * settings["hidden_size"] + 2 * shape.state_size)
     largest = 0.0
     for level in network:

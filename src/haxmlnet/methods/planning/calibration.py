@@ -46,6 +46,7 @@ class StepTimes:
         """Give the seconds of all epochs of all trees."""
         settings = shape.settings
         n_steps = settings["epochs"] * -(-shape.n_training // settings["batch_size"])
+        n_steps = min(n_steps, settings["max_steps"] or n_steps)
         return float(settings["n_trees"] * n_steps * sum(self.step))
 
     def validation(self, shape: ModelShape) -> float:
