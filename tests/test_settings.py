@@ -181,7 +181,7 @@ def test_resolved_settings_are_decided_and_valid(name, n_documents):
     resolved = resolved_settings(given, n_documents, 5000)
     assert list(resolved) == list(FIELDS)
     undecided = {name for name, value in resolved.items() if value is None}
-    assert undecided <= {"vectors", "patience", "n_jobs", "level_sizes"}
+    assert undecided <= {"vectors", "max_steps", "patience", "n_jobs", "level_sizes"}
     assert checked_settings(resolved) == resolved
     assert {name: value for name, value in resolved.items() if given[name] is not None} == {
         name: value for name, value in given.items() if value is not None
