@@ -10,8 +10,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.__main__ import DATA
+
 ROOT = Path(__file__).parents[2]
 PEERS_PYTHON = ROOT / ".venv-peers/bin/python"
+NEURAL_PEERS_PYTHON = ROOT / ".venv-peers-neural/bin/python"
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,8 @@ class Run:
     seed: int = 0
     threads: int = 2
     rounds: int = 5
+    data: Path = DATA
+    """Where the data sets are."""
 
     def folder(self, name: str) -> Path:
         """Give a directory of the work directory, made if need be."""
@@ -54,6 +59,13 @@ RowFunction = Callable[[Run], Iterator[Row]]
 
 class Unavailable(Exception):
     """A row cannot be measured here; the message says what to do."""
+
+
+def needed(environment: Path) -> None:
+    """Refuse to go on without the Python of a peer's environment."""
+    if not environment.exists():
+        name = environment.parent.parent.name
+        raise Unavailable(f"there is no environment {name}. Run 'make bench-peers'.")
 
 
 def at_most(what: str, value: float, unit: str, limit: float, details: dict[str, Any]) -> Row:

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from benchmarks.preparation_parts import Figures, run_alone
-from benchmarks.speed.row import PEERS_PYTHON, Row, Run, Unavailable, at_least, at_most, run_command
+from benchmarks.speed.row import PEERS_PYTHON, Row, Run, at_least, at_most, needed, run_command
 from benchmarks.synthetic import SyntheticData
 from haxmlnet.data.writers import replace_file
 from haxmlnet.text.tfidf import inverse_document_frequency, tfidf, word_counts
@@ -31,8 +31,7 @@ GROUPS_AT_ONCE = 512
 
 def tree(run: Run) -> Iterator[Row]:
     """Build both trees, each in a process of its own, and compare their time and how alike labels of a group are."""
-    if not PEERS_PYTHON.exists():
-        raise Unavailable("there is no environment .venv-peers. Run 'make bench-peers'.")
+    needed(PEERS_PYTHON)
     folder = run.folder(f"tree-{DATA}-{run.scale:g}-{run.seed}")
     matrix, ours, theirs = folder / "features.npz", folder / "ours.npy", folder / "pecos.npy"
     if not matrix.exists():
@@ -63,7 +62,7 @@ def _write_features(scale: float, seed: int, path: Path) -> Figures:
 
 
 def _partition(matrix: Path, n_threads: int, seed: int, out: Path) -> Figures:
-    numba.set_num_threads(min(n_threads, numba.config.NUMBA_NUM_THREADS))
+    numba.set_num_threads(min(n_threads, numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
     features = read_matrix(matrix)
     sizes = choose_level_sizes(features.shape[0], LEAF_SIZE, features.shape[0] + 2, 2)
     _build(features[:WARM_UP_LABELS], choose_level_sizes(WARM_UP_LABELS, 20, WARM_UP_LABELS, 2), seed)

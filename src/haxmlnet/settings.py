@@ -105,6 +105,11 @@ class Settings:
         "Know labels by the words of their names, too, where names are words: a label that a document mentions is a "
         "candidate of the linear part.",
     )
+    neighbours: bool = setting(
+        True,
+        "Compare a document with those of the training, too: the labels of similar documents are candidates of the "
+        "linear part, and how these documents vote counts in the rule.",
+    )
     shared_encoder: bool = setting(
         True,
         "Train all levels at once on one encoder; otherwise each level has its own and is trained after the one above.",
@@ -158,6 +163,7 @@ class LinearTreeSettings:
         True, "Fit on held-out documents how the scores of the levels, likeness and frequency make a probability."
     )
     names: bool = _as_in(Settings, "names")
+    neighbours: bool = _as_in(Settings, "neighbours")
     validation_fraction: float = _as_in(Settings, "validation_fraction")
     max_validation: int = _as_in(Settings, "max_validation")
     n_jobs: int | None = _as_in(Settings, "n_jobs")

@@ -78,4 +78,4 @@ def test_word_weights_of_another_vocabulary_are_refused(fused, tmp_path):
     file = tmp_path / "model" / "tree_0.linear.safetensors"
     write_arrays(file, {**read_arrays(file), "idf": np.zeros(3, np.float32)})
     with pytest.raises(ModelError, match="expected the weights of"):
-        fused._read_linear_part(file, fused.trees_[0].tree)
+        fused._read_linear_part(file, fused.trees_[0].tree, None)

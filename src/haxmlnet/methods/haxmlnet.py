@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from haxmlnet.data.labels import LabelIndex, index_labels, truth_matrix
 from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.errors import DataError, ModelError
+from haxmlnet.linear.neighbours import Neighbours
 from haxmlnet.methods.base import Method, checked_texts
-from haxmlnet.methods.linear_part import LinearPart, tree_for_linear
+from haxmlnet.methods.linear_part import LinearPart, read_neighbours, tree_for_linear, write_neighbours
 from haxmlnet.methods.planning.plan import refuse_what_does_not_fit
 from haxmlnet.methods.preparation import Labelled, Validation, prepare_training, validation_documents, vocabulary
 from haxmlnet.methods.tree_model import (
@@ -164,21 +165,24 @@ class HAXMLNet(Settings, Method):
             if model.linear is not None:
                 arrays = {"idf": self.idf_, **model.linear.to_arrays()}
                 write_arrays(directory / f"tree_{number}.linear.safetensors", arrays)
+        linear = self.trees_[0].linear
+        write_neighbours(directory, None if linear is None else linear.neighbours)
 
     def _read_parts(self, directory: Path) -> None:
         settings = {**self.training_["settings"], "device": device_for_loading(self.device).type}
         self.tokenizer_ = WordTokenizer.from_json((directory / "tokenizer.json").read_text("utf-8"))
         self.trees_ = []
+        neighbours = read_neighbours(directory, len(self.label_index_), self.tokenizer_.n_words)
         for number in range(settings["n_trees"]):
             tree = LabelTree.from_tensors(read_arrays(directory / f"tree_{number}.safetensors"))
             model = TreeModel(tree, score=self.training_["validation_nDCG@5"][number])
             for levels in levels_of_networks(tree, settings):
                 file = directory / f"tree_{number}.level_{levels[0]}.safetensors"
                 model.networks.append(saved_network(read_arrays(file), tree, levels, settings, str(file)))
-            model.linear = self._read_linear_part(directory / f"tree_{number}.linear.safetensors", tree)
+            model.linear = self._read_linear_part(directory / f"tree_{number}.linear.safetensors", tree, neighbours)
             self.trees_.append(model)
 
-    def _read_linear_part(self, file: Path, tree: LabelTree) -> LinearPart | None:
+    def _read_linear_part(self, file: Path, tree: LabelTree, neighbours: Neighbours | None) -> LinearPart | None:
         if not file.is_file():
             return None
         arrays, n_words = read_arrays(file), self.tokenizer_.n_words
@@ -186,7 +190,7 @@ class HAXMLNet(Settings, Method):
         if self.idf_.shape != (n_words,):
             raise ModelError(f"{file}: expected the weights of {n_words} words, got {self.idf_.shape}.")
         return LinearPart.from_arrays(
-            arrays, tree_for_linear(tree), self.label_counts_, n_words, n_more_signals=1 + tree.n_levels
+            arrays, tree_for_linear(tree), self.label_counts_, n_words, neighbours, n_more_signals=1 + tree.n_levels
         )
 
     def describe(self) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,18 +15,25 @@ from numpy.typing import NDArray
 from haxmlnet.data.arrays import csr_view
 from haxmlnet.errors import ModelError
 from haxmlnet.linear import LinearLevel, LinearModel, NodeVectors, in_threads, joined
-from haxmlnet.linear.names import N_SIGNALS, LabelNames
+from haxmlnet.linear import names as label_names
+from haxmlnet.linear import neighbours as label_neighbours
+from haxmlnet.linear.names import LabelNames
+from haxmlnet.linear.neighbours import Near, Neighbours
 from haxmlnet.ranking import ABSENT, Ranking, rank
 from haxmlnet.search.fusion import Fusion, fit_fusion
+from haxmlnet.store import read_arrays, write_arrays
 from haxmlnet.tree import LabelTree, marked_in_rows, with_coarser_levels
 from haxmlnet.tree.walk import parents_at
 
-# Labels of a document that the rule of fusion compares: the best ones of the classifiers, and those that it mentions.
+# Labels of a document that the rule of fusion compares: the best ones of the classifiers, those that it mentions, and
+# those of training documents that are like it.
 CANDIDATES = 64
 MENTIONED = 32
+NEIGHBOURING = 16
 # More nodes in the first level than this take longer to train than one more level above them.
 MAX_FIRST_LEVEL = 512
 MAX_FAN_OUT = 32
+NEIGHBOURS_FILE = "neighbours.safetensors"
 _MATRIX = ("values", "columns", "bounds")
 
 
@@ -39,6 +47,8 @@ class LinearPart:
     """None: labels are ranked by the scores of the tree."""
     names: LabelNames | None = None
     """None: labels are known by their documents alone."""
+    neighbours: Neighbours | None = None
+    """None: documents are not compared with each other."""
 
     def search(self, features: sp.csr_array, beam: int, k: int, n_threads: int) -> Ranking:
         """Rank the best k labels of each document."""
@@ -54,16 +64,17 @@ class LinearPart:
         n_numbers = self.model.search_numbers(beam, width)
         return joined(list(in_threads(search_block, features.shape[0], n_threads, n_numbers)))
 
-    def proposals(self, features: sp.csr_array, beam: int, n_threads: int) -> NDArray[np.int32]:
-        """Give the labels of each document that may be right, best first: those it mentions among the others."""
+    def proposals(self, features: sp.csr_array, beam: int, n_threads: int) -> tuple[NDArray[np.int32], Near | None]:
+        """Give the labels of each document that may be right, best first, and the training documents like it."""
 
-        def propose(rows: range) -> NDArray[np.int32]:
-            block = features[rows.start : rows.stop]
-            ids = self.model.search(block, beam, CANDIDATES).ids
-            return ids if self.names is None else in_turn(ids, self.names.mentioned(features, rows, MENTIONED))
+        def propose(rows: range) -> tuple[NDArray[np.int32], Near | None]:
+            ids = self.model.search(features[rows.start : rows.stop], beam, CANDIDATES).ids
+            near = self._near(features, rows)
+            return in_turn(ids, *self._others(features, rows, near)), near
 
         n_numbers = self.model.search_numbers(beam, CANDIDATES)
-        return np.concatenate(list(in_threads(propose, features.shape[0], n_threads, n_numbers)))
+        ids, near = zip(*in_threads(propose, features.shape[0], n_threads, n_numbers), strict=True)
+        return np.concatenate(ids), None if self.neighbours is None else Near.joined(near)
 
     def candidates(
         self, features: sp.csr_array, beam: int, n_threads: int
@@ -83,30 +94,51 @@ class LinearPart:
         self, features: sp.csr_array, rows: range, beam: int, width: int
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         candidates, signals = self.model.search_with_signals(features, rows, beam, width)
-        ids = candidates.ids
-        if self.names is not None:
-            mentioned = self.names.mentioned(features, rows, MENTIONED)
-            mentioned[marked_in_rows(mentioned, ids)] = ABSENT
-            ids = np.concatenate([ids, mentioned], axis=1)
-            signals = np.concatenate([signals, self.model.block_signals(features, rows, mentioned)], axis=1)
-        return ids, self._with_names(signals, features, rows, ids)
+        ids, near = candidates.ids, self._near(features, rows)
+        for others in self._others(features, rows, near):
+            others[marked_in_rows(others, ids)] = ABSENT
+            ids = np.concatenate([ids, others], axis=1)
+            signals = np.concatenate([signals, self.model.block_signals(features, rows, others)], axis=1)
+        return ids, self._with_others(signals, features, rows, ids, near)
 
-    def signals(self, features: sp.csr_array, labels: NDArray[np.int32], n_threads: int) -> NDArray[np.float32]:
-        """Say what the model thinks of some labels (documents, W), how frequent they are, and what of their names."""
+    def signals(
+        self, features: sp.csr_array, labels: NDArray[np.int32], near: Near | None, n_threads: int
+    ) -> NDArray[np.float32]:
+        """Say of some labels (documents, W) what the model thinks, how frequent they are, and what of name and kin."""
 
         def signals_of(rows: range) -> NDArray[np.float32]:
-            wanted = labels[rows.start : rows.stop]
-            return self._with_names(self.model.block_signals(features, rows, wanted), features, rows, wanted)
+            wanted, found = labels[rows.start : rows.stop], None if near is None else near.of(rows)
+            signals = self.model.block_signals(features, rows, wanted)
+            return self._with_others(signals, features, rows, wanted, found)
 
         n_numbers = labels.shape[1] * self.n_signals
         return np.concatenate(list(in_threads(signals_of, features.shape[0], n_threads, n_numbers)))
 
-    def _with_names(
-        self, signals: NDArray[np.float32], features: sp.csr_array, rows: range, labels: NDArray[np.int32]
+    def _near(self, features: sp.csr_array, rows: range) -> Near | None:
+        return None if self.neighbours is None else self.neighbours.near(features, rows)
+
+    def _others(self, features: sp.csr_array, rows: range, near: Near | None) -> list[NDArray[np.int32]]:
+        """Give labels that may be right whatever the classifiers say: those mentioned, those of similar documents."""
+        others = []
+        if self.names is not None:
+            others.append(self.names.mentioned(features, rows, MENTIONED))
+        if self.neighbours is not None and near is not None:
+            others.append(self.neighbours.proposed(near, NEIGHBOURING))
+        return others
+
+    def _with_others(
+        self,
+        signals: NDArray[np.float32],
+        features: sp.csr_array,
+        rows: range,
+        labels: NDArray[np.int32],
+        near: Near | None,
     ) -> NDArray[np.float32]:
         parts = [signals, self._frequencies[labels][..., None]]
         if self.names is not None:
             parts.append(self.names.signals(features, rows, labels))
+        if self.neighbours is not None and near is not None:
+            parts.append(self.neighbours.signals(near, labels))
         return np.concatenate(parts, axis=-1)
 
     @cached_property
@@ -123,7 +155,9 @@ class LinearPart:
     @property
     def n_signals(self) -> int:
         """How many numbers describe a candidate."""
-        return len(self.model.levels) + 3 + (0 if self.names is None else N_SIGNALS)
+        of_names = 0 if self.names is None else label_names.N_SIGNALS
+        of_neighbours = 0 if self.neighbours is None else label_neighbours.N_SIGNALS
+        return len(self.model.levels) + 3 + of_names + of_neighbours
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Give all that was learned by name, for saving."""
@@ -141,6 +175,7 @@ class LinearPart:
         tree: LabelTree,
         label_counts: NDArray[np.int64],
         n_features: int,
+        neighbours: Neighbours | None = None,
         n_more_signals: int = 0,
     ) -> LinearPart:
         """Make it from its named arrays, after checking that they fit the tree; others may add signals to the rule."""
@@ -154,18 +189,32 @@ class LinearPart:
         prototypes = _matrix(arrays, "prototypes", (tree.n_labels, n_features))
         model = LinearModel(tree, levels, NodeVectors.from_matrix(prototypes, parents_at(tree, tree.n_levels - 1)))
         names = _under(arrays, "names.")
-        part = cls(model, label_counts)
+        part = cls(model, label_counts, neighbours=neighbours)
         if names:
             part = replace(part, names=LabelNames.from_arrays(names, tree.n_labels, n_features))
         fusion = _under(arrays, "fusion.")
         return replace(part, fusion=Fusion.from_arrays(fusion, part.n_signals + n_more_signals)) if fusion else part
 
 
-def in_turn(first: NDArray[np.int32], second: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Join two lists of labels a document, (documents, V) and (documents, W): one of each in turn, then the rest."""
-    order = np.concatenate([2 * np.arange(first.shape[1]), 2 * np.arange(second.shape[1]) + 1])
-    second = np.where(marked_in_rows(second, first), ABSENT, second)
-    return np.concatenate([first, second], axis=1)[:, np.argsort(order)].astype(np.int32)
+def write_neighbours(directory: Path, neighbours: Neighbours | None) -> None:
+    """Save the training documents that new ones are compared with, once for all trees."""
+    if neighbours is not None:
+        write_arrays(directory / NEIGHBOURS_FILE, neighbours.to_arrays())
+
+
+def read_neighbours(directory: Path, n_labels: int, n_features: int) -> Neighbours | None:
+    """Load the training documents that new ones are compared with; None where the model has none."""
+    file = directory / NEIGHBOURS_FILE
+    return Neighbours.from_arrays(read_arrays(file), n_labels, n_features) if file.is_file() else None
+
+
+def in_turn(*lists: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Join lists of labels of the same documents, each (documents, W): one of each in turn; no label comes twice."""
+    joined_ids = lists[0]
+    for labels in lists[1:]:
+        joined_ids = np.concatenate([joined_ids, np.where(marked_in_rows(labels, joined_ids), ABSENT, labels)], axis=1)
+    order = np.concatenate([len(lists) * np.arange(labels.shape[1]) + n for n, labels in enumerate(lists)])
+    return joined_ids[:, np.argsort(order)].astype(np.int32)
 
 
 def tree_for_linear(tree: LabelTree) -> LabelTree:

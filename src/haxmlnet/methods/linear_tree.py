@@ -12,8 +12,15 @@ from numpy.typing import NDArray
 from haxmlnet.data.cores import usable_cores
 from haxmlnet.linear import LinearModel, train_linear_model
 from haxmlnet.linear.names import LabelNames
+from haxmlnet.linear.neighbours import Neighbours
 from haxmlnet.methods.linear_method import LinearMethod
-from haxmlnet.methods.linear_part import MAX_FAN_OUT, LinearPart, tree_for_linear
+from haxmlnet.methods.linear_part import (
+    MAX_FAN_OUT,
+    LinearPart,
+    read_neighbours,
+    tree_for_linear,
+    write_neighbours,
+)
 from haxmlnet.methods.preparation import held_out_size, split_at_random
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking, average_rankings, width_per_tree
@@ -50,7 +57,8 @@ class LinearTree(LinearTreeSettings, LinearMethod):
         if settings["fusion"]:
             fusion, n_held_out = _fitted_fusion(features, targets, trees[0], names, settings, progress)
         models = [_trained_model(features, targets, tree, prototypes, settings, progress) for tree in trees]
-        self.parts_ = [LinearPart(model, label_counts, fusion, names) for model in models]
+        neighbours = Neighbours.of(features, targets) if settings["neighbours"] and fusion is not None else None
+        self.parts_ = [LinearPart(model, label_counts, fusion, names, neighbours) for model in models]
         return {"n_validation": n_held_out}
 
     def _rank(self, features: sp.csr_array, k: int) -> Ranking:
@@ -64,14 +72,17 @@ class LinearTree(LinearTreeSettings, LinearMethod):
         for number, part in enumerate(self.parts_):
             write_arrays(directory / f"tree_{number}.safetensors", part.model.tree.to_tensors())
             write_arrays(directory / f"tree_{number}.linear.safetensors", part.to_arrays())
+        write_neighbours(directory, self.parts_[0].neighbours)
 
     def _read_parts(self, directory: Path) -> None:
         super()._read_parts(directory)
         self.parts_ = []
+        neighbours = read_neighbours(directory, len(self.label_index_), self.n_features_)
         for number in range(self.n_trees):
             tree = LabelTree.from_tensors(read_arrays(directory / f"tree_{number}.safetensors"))
             arrays = read_arrays(directory / f"tree_{number}.linear.safetensors")
-            self.parts_.append(LinearPart.from_arrays(arrays, tree, self.label_counts_, self.n_features_))
+            part = LinearPart.from_arrays(arrays, tree, self.label_counts_, self.n_features_, neighbours)
+            self.parts_.append(part)
 
     def nested_trees(self) -> list[dict[str, Any]]:
         """Give each label tree as nested nodes, its groups with the names of their labels."""
@@ -98,7 +109,8 @@ def _fitted_fusion(
     kept, held_out = split_at_random(features.shape[0], n_held_out, rng)
     x, y = features[kept], targets[kept]
     model = _trained_model(x, y, tree, label_features(x, y, FEATURES_PER_LABEL), settings, progress)
-    part = LinearPart(model, np.bincount(y.indices, minlength=y.shape[1]), names=names)
+    neighbours = Neighbours.of(x, y) if settings["neighbours"] else None
+    part = LinearPart(model, np.bincount(y.indices, minlength=y.shape[1]), None, names, neighbours)
     n_threads = settings["n_jobs"] or usable_cores()
     fusion = part.fitted_fusion(
         features[held_out], targets[held_out], settings["beam"], settings["random_state"], n_threads

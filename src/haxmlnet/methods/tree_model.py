@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from haxmlnet.data.tokens import TokenArray
 from haxmlnet.errors import ModelError
 from haxmlnet.linear import train_linear_model
+from haxmlnet.linear.neighbours import Neighbours
 from haxmlnet.methods.corpus_features import FEATURES_PER_LABEL
-from haxmlnet.methods.linear_part import CANDIDATES, MENTIONED, LinearPart, marked_true, tree_for_linear
+from haxmlnet.methods.linear_part import CANDIDATES, MENTIONED, NEIGHBOURING, LinearPart, marked_true, tree_for_linear
 from haxmlnet.methods.preparation import Labelled, Prepared
 from haxmlnet.metrics import judge, ndcg_at_k
 from haxmlnet.network.encoder import BiLSTMEncoder
@@ -62,11 +63,12 @@ class TreeModel:
         self, tokens: TokenArray, features: sp.csr_array, linear: LinearPart, beam: int, k: int, n_threads: int
     ) -> tuple[Ranking, NDArray[np.float32]]:
         """Give the best labels of either part, and what both say of them: (documents, W, signals)."""
-        proposed = linear.proposals(features, LinearTreeSettings.beam, n_threads)
-        paths = search_tree(self.networks, self.tree, tokens, beam, max(2 * CANDIDATES + MENTIONED, k), proposed)
+        proposed, near = linear.proposals(features, LinearTreeSettings.beam, n_threads)
+        width = max(2 * CANDIDATES + MENTIONED + NEIGHBOURING, k)
+        paths = search_tree(self.networks, self.tree, tokens, beam, width, proposed)
         attention = np.log(np.maximum(paths.scores, LEAST_SCORE))[..., None]
         logits = np.clip(paths.logits, -WIDEST_LOGIT, WIDEST_LOGIT)
-        signals = linear.signals(features, paths.ids, n_threads)
+        signals = linear.signals(features, paths.ids, near, n_threads)
         return paths, np.concatenate([signals, attention, logits], axis=-1)
 
     def describe_level(self, level: int) -> dict[str, Any]:
@@ -173,7 +175,8 @@ def _linear_part(
             n_threads=n_threads,
             progress=progress,
         )
-        return LinearPart(linear, np.bincount(y.indices, minlength=tree.n_labels), names=prepared.names)
+        neighbours = Neighbours.of(x, y) if settings["neighbours"] else None
+        return LinearPart(linear, np.bincount(y.indices, minlength=tree.n_labels), None, prepared.names, neighbours)
 
     part = trained(features[prepared.kept], prepared.targets[prepared.kept], prepared.label_features)
     ranking, signals = model.candidates(

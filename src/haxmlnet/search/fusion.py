@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from haxmlnet.errors import ModelError
 
-HIDDEN_SIZE = 32
+HIDDEN_SIZE = 64
 STEPS = 3000
-BATCH_SIZE = 4096
+BATCH_SIZE = 1024
 LEARNING_RATE = 1e-2
 WEIGHT_DECAY = 1e-3
 # With fewer documents than this, what is learned of them is chance.
@@ -54,7 +54,7 @@ class Fusion:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_signals: int) -> Fusion:
         """Make it from its named arrays, after checking them."""
-        hidden, inputs = (HIDDEN_SIZE,), (2 * n_signals,)
+        hidden, inputs = arrays.get("inner_biases", np.zeros(HIDDEN_SIZE)).shape[:1], (2 * n_signals,)
         shapes = dict(zip(_ARRAYS, (inputs, inputs, hidden + inputs, hidden, hidden, (1,)), strict=True))
         for name, shape in shapes.items():
             if name not in arrays or arrays[name].shape != shape:

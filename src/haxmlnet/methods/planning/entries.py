@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from haxmlnet.linear.neighbours import FEATURES
 from haxmlnet.methods.planning.shape import ModelShape
 
 # Weights of a classifier grow with the words of its documents, as counted on five collections of 400 to 60,000
@@ -13,6 +14,13 @@ FIRST_LEVEL_FACTOR = 20
 def n_tfidf(shape: ModelShape) -> int:
     """Count the entries of TF-IDF."""
     return round(shape.sizes.n_documents * shape.sizes.different_words(shape.vocabulary))
+
+
+def n_postings(shape: ModelShape) -> int:
+    """Count the features of training documents that new ones are compared with."""
+    if not (shape.has_linear_part and shape.settings["neighbours"]):
+        return 0
+    return round(shape.sizes.n_documents * min(shape.sizes.different_words(shape.vocabulary), FEATURES))
 
 
 def n_label_features(shape: ModelShape) -> int:

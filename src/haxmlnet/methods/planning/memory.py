@@ -7,7 +7,7 @@ from functools import cached_property
 
 from haxmlnet.methods.corpus_features import MAX_VECTOR_ENTRIES
 from haxmlnet.methods.planning.batch_memory import FLOAT, n_threads, search_bytes, step_bytes
-from haxmlnet.methods.planning.entries import linear_weights, n_label_features, n_tfidf
+from haxmlnet.methods.planning.entries import linear_weights, n_label_features, n_postings, n_tfidf
 from haxmlnet.methods.planning.shape import ModelShape
 from haxmlnet.tree.features import BLOCK_ENTRIES
 
@@ -47,6 +47,7 @@ class Memory:
             "copies of weights": self._copies(),
             "a batch, or an epoch's end": self._batches(),
             "linear classifiers": self._linear(),
+            "training documents to compare with": self._neighbours(),
         }
         rounded = {name: {stage: round(size) for stage, size in part.items()} for name, part in parts.items()}
         return {name: part for name, part in rounded.items() if any(part.values())}
@@ -80,7 +81,8 @@ class Memory:
         if shape.has_linear_part:
             linear = ENTRY * (sum(linear_weights(shape)) + n_label_features(shape))
         names = 25 * shape.vocabulary + 20 * shape.sizes.n_labels
-        return round(FLOAT * shape.parameters + shape.settings["n_trees"] * linear + names)
+        trees = FLOAT * shape.parameters + shape.settings["n_trees"] * linear
+        return round(trees + ENTRY * n_postings(shape) + FLOAT * shape.sizes.n_pairs + names)
 
     @property
     def checkpoint_bytes(self) -> int:
@@ -172,3 +174,8 @@ class Memory:
         # The arrays of a file and what is made of them are there at the same time.
         loading = self._linear_model * (self.shape.settings["n_trees"] + ENTRY / LINEAR_WEIGHT)
         return {LINEAR: self._linear_model + making, PREDICTION: loading}
+
+    def _neighbours(self) -> Stages:
+        """The heaviest features of the documents by feature; when they are made, by document as well."""
+        size = ENTRY * n_postings(self.shape)
+        return {LINEAR: 2 * size, PREDICTION: size + ENTRY * self.shape.sizes.n_pairs} if size else {}

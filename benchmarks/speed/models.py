@@ -1,0 +1,84 @@
+"""Models of very many labels, trained on synthetic documents only as long as it takes to have them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from benchmarks.preparation_parts import Figures, run_alone
+from benchmarks.speed.row import Run
+from benchmarks.synthetic import Statistics, SyntheticData
+from haxmlnet.data.arrays import new_directory_beside
+
+METHODS = ("LinearTree", "HAXMLNet")
+
+
+@dataclass(frozen=True)
+class Size:
+    """As few and short documents as bring so many labels into training, and settings that make it short.
+
+    The size of the model is that of the defaults.
+    """
+
+    statistics: Statistics
+    settings: dict[str, dict[str, Any]]
+
+
+SMALL = Size(
+    Statistics(25_000, 100, 100_000, 60_000, 5.0, 50.0, 50.0),
+    {"HAXMLNet": {"epochs": 1, "batch_size": 500, "checkpoint_seconds": 3600.0}},
+)
+# Were every label on one document alone, the rule of fusion could not be learned and the linear part would be missing.
+LARGE = Size(Statistics(40_000, 100, 100_000, 670_000, 20.0, 60.0, 60.0), {"HAXMLNet": {"max_steps": 3}})
+
+
+class Saved(Protocol):
+    """What can be saved."""
+
+    def save(self, directory: Path) -> None:
+        """Write a model directory."""
+
+
+def model_of(run: Run, method: str, size: Size) -> Path:
+    """Give the directory of a model, trained now or found from an earlier run."""
+    statistics = size.statistics.scaled(run.scale)
+    directory = run.work / f"model-{method}-{statistics.n_labels}-{run.seed}"
+    if not directory.exists():
+        text = run.folder("documents") / f"{directory.name}.jsonl"
+        run_alone(_train, method, statistics, size.settings.get(method, {}), run.seed, text, directory)
+    return directory
+
+
+def texts_of_length(statistics: Statistics, seed: int, n_texts: int, n_words: int, file: Path) -> list[str]:
+    """Make up to so many texts of exactly this many words, of the vocabulary that a model of these statistics knows."""
+    longer = replace(statistics, n_test=n_texts, words_test=3.0 * n_words)
+    SyntheticData(longer, seed).write("test", file)
+    words = [json.loads(line)["text"].split() for line in file.read_text("utf-8").splitlines()]
+    file.unlink()
+    return [" ".join(text[:n_words]) for text in words if len(text) >= n_words]
+
+
+def keep_model(model: Saved, directory: Path) -> None:
+    """Save a model, and leave all of it or nothing."""
+    with new_directory_beside(directory) as temporary:
+        model.save(temporary / "model")
+        (temporary / "model").rename(directory)
+
+
+def _train(
+    method: str, statistics: Statistics, settings: dict[str, Any], seed: int, text: Path, directory: Path
+) -> Figures:
+    from haxmlnet.methods import METHODS as CLASSES
+
+    SyntheticData(statistics, seed).write("train", text)
+    documents = [json.loads(line) for line in text.read_text("utf-8").splitlines()]
+    text.unlink()
+    method_class: Any = CLASSES[method]
+    model = method_class(**settings, random_state=seed)
+    model.fit([document["text"] for document in documents], [document["labels"] for document in documents])
+    keep_model(model, directory)
+    return {"labels": len(np.unique(np.concatenate([document["labels"] for document in documents])))}

@@ -1,0 +1,157 @@
+"""The neural peer: AttentionXML of LibMultiLabel, an epoch of training and prediction, with sizes like ours.
+
+Both get the same texts, word vectors (of random numbers, not trained), words a document, states, hidden layer, groups
+of labels, candidates a document and documents a batch. The peer trains two networks one after the other, one for each
+level and each with an encoder of its own; its epoch is one of each. Ours is one pass that trains both levels on one
+encoder, which is how HAXMLNet trains. How fast ours is with an encoder for each level, and with all that the default
+network has and the peer's has not, is in the details. Neither tokenization nor clustering, nor validation, nor the
+search for candidates between two levels is timed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import re
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.peers.exchange import N_BEST, Task
+from benchmarks.preparation_parts import Figures, StageClock, run_alone
+from benchmarks.speed.documents import first_documents, texts_of, write_jsonl
+from benchmarks.speed.row import NEURAL_PEERS_PYTHON, Row, Run, at_least, needed, run_command
+from haxmlnet.data import Document
+from haxmlnet.progress import Progress
+from haxmlnet.settings import Settings, checked_settings, resolved_settings, settings_of
+from haxmlnet.text.prepare import prepare
+
+DATA = "eurlex57k"
+LEAST_RATIO = 5.0
+TRAINED, PREDICTED, VALIDATED = 2_000, 1_000, 64
+WORDS, WORD_SIZE, HIDDEN_SIZE, LAYER = 200, 100, 128, 128
+GROUP_SIZE, BEAM = 16, 16
+BATCH, PREDICTION_BATCH = 64, 128
+"""Ours predicts up to 128 documents at once."""
+WORD_DROPOUT, STATE_DROPOUT, LEARNING_RATE = 0.2, 0.5, 1e-3
+WORDS_WITH_VECTORS = 5_000
+WARM_UP_STEPS = 2
+
+PEER_SETTINGS: dict[str, Any] = {
+    "max_seq_length": WORDS, "cluster_size": GROUP_SIZE, "beam_width": BEAM, "batch_size": BATCH,
+    "eval_batch_size": PREDICTION_BATCH, "epochs": 1, "patience": 10, "learning_rate": LEARNING_RATE,
+    "network_config": {
+        "embed_dropout": WORD_DROPOUT, "post_encoder_dropout": STATE_DROPOUT, "rnn_layers": 1,
+        "rnn_dim": 2 * HIDDEN_SIZE, "linear_size": [LAYER], "freeze_embed_training": True,
+    },
+}  # fmt: skip
+OWN_SETTINGS: dict[str, Any] = {
+    "max_length": WORDS, "batch_size": BATCH, "epochs": 1, "learning_rate": LEARNING_RATE,
+    "hidden_size": HIDDEN_SIZE, "mlp_sizes": (LAYER,), "word_dropout": WORD_DROPOUT, "state_dropout": STATE_DROPOUT,
+    "train_word_vectors": False, "attend_words": False, "own_outputs": False, "linear": False,
+    "validation_fraction": 0.0,
+}  # fmt: skip
+VARIANTS: dict[str, dict[str, Any]] = {
+    "same_network": {},
+    "encoder_for_each_level": {"shared_encoder": False},
+    "default_network": {"train_word_vectors": True, "attend_words": True, "own_outputs": True},
+}
+
+
+def neural_peer(run: Run) -> Iterator[Row]:
+    """Train an epoch and predict: documents a second over those of LibMultiLabel's AttentionXML."""
+    n_trained, n_predicted = (max(round(n * run.scale), BATCH) for n in (TRAINED, PREDICTED))
+    train = first_documents(run, DATA, "train", n_trained)
+    judged = first_documents(run, DATA, "test", n_predicted)
+    needed(NEURAL_PEERS_PYTHON)
+    with tempfile.TemporaryDirectory(prefix="neural-", dir=run.folder("documents")) as folder:
+        inputs = Path(folder)
+        write_inputs(inputs, train, judged, run.seed)
+        ours = run_alone(own_speed, inputs, run.threads, run.seed)
+        theirs = _peer_speed(inputs, run)
+    details = {**ours, "libmultilabel": theirs, "documents": len(train), "predicted": len(judged)}
+    for step in ("training", "prediction"):
+        ratio = ours["same_network"][step] / theirs[step]
+        yield at_least(f"neural_peer: {step} over LibMultiLabel's AttentionXML", ratio, "x", LEAST_RATIO, details)
+
+
+def write_inputs(folder: Path, train: list[Document], judged: list[Document], seed: int) -> None:
+    """Write what both sides are given, in the form of the bench."""
+    # The peer cannot train without validation; the time it takes is left out.
+    for name, documents in {"train": train, "judged": judged, "dev": train[:VALIDATED]}.items():
+        write_jsonl(documents, folder / f"{name}.jsonl")
+    labels = sorted({label for document in train for label in document.labels})
+    (folder / "labels.json").write_text(json.dumps(labels), "utf-8")
+    counts = Counter(word for document in train for word in re.findall(r"\w+", document.text.lower()))
+    words = [word for word, _ in counts.most_common(WORDS_WITH_VECTORS)]
+    vectors = np.random.default_rng(seed).standard_normal((len(words), WORD_SIZE)) / math.sqrt(WORD_SIZE)
+    with gzip.open(folder / "vectors.txt.gz", "wt", encoding="utf-8", compresslevel=1) as file:
+        for word, vector in zip(words, vectors, strict=True):
+            file.write(f"{word} {' '.join(f'{number:.4f}' for number in vector)}\n")
+
+
+def _peer_speed(inputs: Path, run: Run) -> dict[str, Any]:
+    out = inputs / "peer"
+    out.mkdir()
+    settings = {**PEER_SETTINGS, "vectors": str(inputs / "vectors.txt.gz")}
+    Task(inputs, out, settings, run.seed, run.threads, use_dev=True).write(out / "task.json")
+    lines = run_command([NEURAL_PEERS_PYTHON, "-m", "benchmarks.speed.libmultilabel_epoch", out / "task.json"])
+    figures: dict[str, Any] = json.loads(lines.splitlines()[-1])
+    return {
+        "training": figures["trained"] / sum(figures["training_seconds"]),
+        "prediction": figures["predicted"] / figures["prediction_seconds"],
+        **figures,
+    }
+
+
+def own_speed(inputs: Path, n_threads: int, seed: int) -> Figures:
+    """Train and predict with each variant; give documents a second."""
+    from haxmlnet.training.hardware import training_threads
+
+    corpus = prepare(inputs / "train.jsonl", inputs / "corpus")
+    texts = texts_of(inputs / "judged.jsonl")
+    sizes = candidate_settings(corpus.n_labels)
+    sizes |= {"vectors": str(inputs / "vectors.txt.gz"), "n_jobs": n_threads, "random_state": seed}
+    figures: Figures = {"labels": corpus.n_labels, "groups": sizes["level_sizes"][0], "candidates": sizes["candidates"]}
+    with training_threads(n_threads):
+        for name, changes in VARIANTS.items():
+            values = checked_settings(settings_of(Settings(**{**OWN_SETTINGS, **sizes, **changes})))
+            figures[name] = _variant_speed(corpus, texts, resolved_settings(values, len(corpus), corpus.n_labels))
+    return figures
+
+
+def candidate_settings(n_labels: int) -> dict[str, Any]:
+    """Give as many groups as the peer makes, and every document as many candidates as it takes.
+
+    It takes as many as its beam holds in groups of the largest size; below twice as many groups there are enough.
+    """
+    n_groups = 2 ** max(math.ceil(math.log2(n_labels / GROUP_SIZE)), 1)
+    n_parents = min(2 * BEAM, n_groups)
+    candidates = min(BEAM, n_groups) * -(-n_labels // n_groups)
+    return {
+        "level_sizes": (n_groups,), "beam": n_parents, "hard_negatives": n_parents,
+        "candidates": min(candidates, n_labels),
+    }  # fmt: skip
+
+
+def _variant_speed(corpus: Any, texts: list[str], settings: Mapping[str, Any]) -> dict[str, float]:
+    from haxmlnet.methods.preparation import prepare_training, vocabulary
+    from haxmlnet.methods.tree_model import train_tree
+    from haxmlnet.search.descend import search_tree
+
+    tokenizer, clock = vocabulary(corpus, settings), StageClock()
+    prepared = prepare_training(corpus, tokenizer, None, settings, Progress())
+    train_tree(prepared, {**settings, "max_steps": WARM_UP_STEPS}, 0, None, Progress())
+    model = train_tree(prepared, settings, 0, None, clock)
+    seconds = sum(taken for stage, taken in clock.seconds.items() if stage.startswith("tree "))
+    tokens = tokenizer.encode(texts).truncated(settings["max_length"])
+    search_tree(model.networks, model.tree, tokens.take(np.arange(min(len(tokens), BATCH))), BEAM, N_BEST)
+    started = time.perf_counter()
+    search_tree(model.networks, model.tree, tokens, BEAM, N_BEST)
+    return {"training": len(corpus) / seconds, "prediction": len(texts) / (time.perf_counter() - started)}

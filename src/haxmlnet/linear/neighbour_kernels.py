@@ -1,0 +1,140 @@
+"""The loops of `Neighbours`, compiled by numba; they hold no lock, so that threads run side by side.
+
+Tables with a place for each document or label are given clean, and left clean.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+# No vote at all counts as this share of the votes.
+_LEAST_VOTE = np.float32(1e-3)
+
+
+@numba.njit(cache=True, nogil=True)
+def keep_heaviest(bounds, columns, values, kept_bounds, kept_columns, kept_values):  # type: ignore[no-untyped-def]
+    """Copy the heaviest features of each row, as many as there is room for, the heaviest first."""
+    for row in range(len(bounds) - 1):
+        kept, n_kept = kept_bounds[row], kept_bounds[row + 1] - kept_bounds[row]
+        places, keys = np.empty(n_kept, np.int32), np.empty(n_kept, np.float32)
+        _find_heaviest(values[bounds[row] : bounds[row + 1]], places, keys)
+        for i in range(n_kept):
+            kept_columns[kept + i] = columns[bounds[row] + places[i]]
+            kept_values[kept + i] = values[bounds[row] + places[i]]
+
+
+@numba.njit(cache=True, nogil=True)
+def _find_heaviest(values, places, keys):  # type: ignore[no-untyped-def]
+    n_found = 0
+    for place in range(len(values)):
+        n_found = _insert(places, keys, n_found, place, abs(values[place]))
+    return n_found
+
+
+@numba.njit(cache=True, nogil=True)
+def _insert(ids, keys, n_found, new_id, key):  # type: ignore[no-untyped-def]
+    """Put an id into its place among the best so far, by key and then by id; give how many there are."""
+    place = n_found
+    if n_found == len(ids):
+        place = n_found - 1
+        if n_found == 0 or key < keys[place] or (key == keys[place] and new_id > ids[place]):
+            return n_found
+    else:
+        n_found += 1
+    while place > 0 and (key > keys[place - 1] or (key == keys[place - 1] and new_id < ids[place - 1])):
+        keys[place], ids[place] = keys[place - 1], ids[place - 1]
+        place -= 1
+    keys[place], ids[place] = key, new_id
+    return n_found
+
+
+@numba.njit(cache=True, nogil=True)
+def find_nearest(  # type: ignore[no-untyped-def]
+    starts, columns, values, bounds, owners, weights, n_features, most_read, sums, touched, ids, similarities
+):
+    """Write the documents with the largest products with each row, best first; ties go to the earlier document.
+
+    `sums` and `touched` have a place for each document; sums are NaN where a document was not met.
+    """
+    places, keys = np.empty(n_features, np.int32), np.empty(n_features, np.float32)
+    for i in range(len(ids)):
+        n_touched, n_read = 0, 0
+        own = values[starts[i] : starts[i + 1]]
+        for place in places[: _find_heaviest(own, places, keys)]:
+            feature, weight = columns[starts[i] + place], own[place]
+            n_read += bounds[feature + 1] - bounds[feature]
+            if n_read > most_read:
+                break
+            for position in range(bounds[feature], bounds[feature + 1]):
+                owner = owners[position]
+                if np.isnan(sums[owner]):
+                    sums[owner], touched[n_touched] = 0, owner
+                    n_touched += 1
+                sums[owner] += weight * weights[position]
+        n_found = 0
+        for owner in touched[:n_touched]:
+            if sums[owner] > 0:
+                n_found = _insert(ids[i], similarities[i], n_found, owner, sums[owner])
+            sums[owner] = np.nan
+
+
+@numba.njit(cache=True, nogil=True)
+def write_proposed(near, similarities, n_voting, power, label_bounds, labels, votes, ids):  # type: ignore[no-untyped-def]
+    """Write the labels with the most votes, best first; ties go to the smaller label. Votes are (labels, 1 or more)."""
+    keys = np.empty(ids.shape[1], np.float32)
+    for i in range(len(near)):
+        for place in range(n_voting):
+            if near[i, place] >= 0:
+                for position in range(label_bounds[near[i, place]], label_bounds[near[i, place] + 1]):
+                    votes[labels[position], 0] += similarities[i, place] ** power
+        n_found = 0
+        for place in range(n_voting):
+            if near[i, place] >= 0:
+                for position in range(label_bounds[near[i, place]], label_bounds[near[i, place] + 1]):
+                    label = labels[position]
+                    if votes[label, 0] > 0:
+                        n_found = _insert(ids[i], keys, n_found, label, votes[label, 0])
+                    votes[label, 0] = 0
+
+
+@numba.njit(cache=True, nogil=True)
+def write_signals(near, similarities, voting, label_bounds, labels, votes, asked, signals):  # type: ignore[no-untyped-def]
+    """Write for each label asked the logarithm of its share of each vote, and how near its nearest document is."""
+    n_votes = len(voting)
+    weights = np.empty((near.shape[1], n_votes + 1), np.float32)
+    for i in range(len(near)):
+        _weigh(near[i], similarities[i], voting, weights)
+        for place in range(near.shape[1]):
+            if near[i, place] >= 0:
+                for position in range(label_bounds[near[i, place]], label_bounds[near[i, place] + 1]):
+                    label = labels[position]
+                    for vote in range(n_votes):
+                        votes[label, vote] += weights[place, vote]
+                    votes[label, n_votes] = max(votes[label, n_votes], weights[place, n_votes])
+        for column in range(asked.shape[1]):
+            label = asked[i, column]
+            for vote in range(n_votes):
+                share = votes[label, vote] if label >= 0 else np.float32(0)
+                signals[i, column, vote] = np.log(share + _LEAST_VOTE)
+            signals[i, column, n_votes] = votes[label, n_votes] if label >= 0 else np.float32(0)
+        for place in range(near.shape[1]):
+            if near[i, place] >= 0:
+                for position in range(label_bounds[near[i, place]], label_bounds[near[i, place] + 1]):
+                    votes[labels[position]] = 0
+
+
+@numba.njit(cache=True, nogil=True)
+def _weigh(near, similarities, voting, weights):  # type: ignore[no-untyped-def]
+    """Give each of the nearest documents its share of every vote, and in the last column its similarity."""
+    n_votes = len(voting)
+    for vote in range(n_votes):
+        total = np.float32(1e-9)
+        for place in range(len(near)):
+            counts = place < voting[vote, 0] and near[place] >= 0
+            weights[place, vote] = similarities[place] ** voting[vote, 1] if counts else np.float32(0)
+            total += weights[place, vote]
+        for place in range(len(near)):
+            weights[place, vote] /= total
+    for place in range(len(near)):
+        weights[place, n_votes] = similarities[place]
