@@ -3,24 +3,41 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.preparation_parts import Figures, StageClock
 from benchmarks.synthetic import Statistics, SyntheticData
 from haxmlnet.data import iterate_documents
 from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.methods.corpus_features import CorpusFeatures
+from haxmlnet.methods.preparation import held_out_size, split_at_random, split_documents
 from haxmlnet.progress import Progress
-from haxmlnet.settings import Settings
+from haxmlnet.settings import Settings, checked_settings, resolved_settings, settings_of
 from haxmlnet.text.prepare import prepare
 from haxmlnet.tree import build_label_tree, choose_level_sizes
 
-LEAF_SIZE = 100
 SINGLE_DOCUMENTS = 20
+MAX_FAN_OUT = 16
+"""That of `haxmlnet.methods.tree_model`, which would bring torch into the memory of the stage of the tree."""
+UNTOLD = {
+    "build_label_tree": "tree", "node_vectors": "start of the networks", "fit_fusion": "rule of fusion",
+    "label_features": "label features of all documents",
+}  # fmt: skip
+"""Functions that training calls, and the stages that their seconds belong to."""
+STAGE_NAMES = {"vectors": "word vectors", "tf-idf": "TF-IDF"}
+
+
+def decided(settings: Figures, corpus: PreparedCorpus) -> Figures:
+    """Give all settings of a training, with those that follow from the size of the data."""
+    chosen = checked_settings(settings_of(Settings(**settings)))
+    return resolved_settings(chosen, len(corpus), corpus.n_labels)
 
 
 class Clock:
@@ -55,32 +72,110 @@ def prepare_corpus(text: Path, directory: Path) -> Figures:
     return {"seconds": clock.seconds, "documents": len(corpus), "labels": corpus.n_labels, "words": corpus.n_words}
 
 
-def build_tree(directory: Path, seed: int) -> Figures:
-    """Make TF-IDF and label features, which training finds again, and a tree of them."""
-    clock, corpus, settings = Clock(), PreparedCorpus.open(directory), Settings()
-    n_words = corpus.vocabulary_limit(settings.vocabulary_size, settings.min_document_frequency)
-    features = CorpusFeatures(corpus, n_words, np.arange(len(corpus)), Progress())
+def build_tree(directory: Path, settings: Figures) -> Figures:
+    """Make TF-IDF and label features, which training finds again, and a tree of them, as training does."""
+    clock, corpus = Clock(), PreparedCorpus.open(directory)
+    chosen = decided(settings, corpus)
+    n_words = corpus.vocabulary_limit(chosen["vocabulary_size"], chosen["min_document_frequency"])
+    features = CorpusFeatures(corpus, n_words, _training_rows(corpus, chosen), Progress())
     with clock.part("TF-IDF"):
         features.tfidf()
     with clock.part("label features"):
         by_label = features.by_label()
-    sizes = choose_level_sizes(corpus.n_labels, LEAF_SIZE, settings.max_first_level, 8)
+    sizes = chosen["level_sizes"]
+    if sizes is None:
+        sizes = choose_level_sizes(corpus.n_labels, chosen["group_size"], chosen["max_first_level"], MAX_FAN_OUT)
     with clock.part("tree"):
-        tree = build_label_tree(by_label, sizes, np.random.default_rng(seed))
+        tree = build_label_tree(by_label, sizes, np.random.default_rng([chosen["random_state"], 0]))
     return {"seconds": clock.seconds, "level_sizes": tree.level_sizes, "entries": int(by_label.nnz)}
 
 
-def train_and_save(directory: Path, model_directory: Path, steps: int, seed: int) -> Figures:
-    """Train all levels and save the model."""
+def _training_rows(corpus: PreparedCorpus, chosen: Figures) -> NDArray[np.int64]:
+    """Choose the documents that training does not hold out."""
+    rng = np.random.default_rng([chosen["random_state"]])
+    n_held_out = held_out_size(len(corpus), chosen)
+    if chosen["linear"]:
+        return split_at_random(len(corpus), n_held_out, rng)[0]
+    return split_documents(corpus.targets, n_held_out, rng)[0]
+
+
+def train_and_save(directory: Path, model_directory: Path, settings: Figures) -> Figures:
+    """Train all levels and save the model; the seconds of training are those of its stages, and of what is in none."""
     from haxmlnet import HAXMLNet  # here, so that torch is in no memory but that of the stages that use it
 
-    clock, progress, model = Clock(), StageClock(), HAXMLNet(max_steps=steps, random_state=seed)
-    with clock.part("train"):
-        model.fit_prepared(PreparedCorpus.open(directory), progress=progress)
+    clock, progress, model = Clock(), TrainingClock(), HAXMLNet(**settings)
+    corpus = PreparedCorpus.open(directory)
+    with clock.part("training, all stages"), untold_stages(progress):
+        model.fit_prepared(corpus, progress=progress)
     with clock.part("save"):
         model.save(model_directory)
+    whole, save = clock.seconds.values()
+    stages = {STAGE_NAMES.get(name, name): seconds for name, seconds in progress.seconds.items()}
+    seconds = {**stages, "the rest of training": whole - sum(stages.values()), "save": save}
     size = sum(file.stat().st_size for file in model_directory.rglob("*") if file.is_file())
-    return {"seconds": clock.seconds, "training": dict(progress.seconds), "model_bytes": size}
+    return {
+        "seconds": seconds,
+        "seconds_of_training": whole,
+        "seconds_of_a_step": progress.median_step(),
+        "planned_bytes": planned_bytes(corpus, settings),
+        "level_sizes": model.trees_[0].tree.level_sizes,
+        "has_linear_part": model.trees_[0].linear is not None,
+        "model_bytes": size,
+    }
+
+
+def planned_bytes(corpus: PreparedCorpus, settings: Figures) -> int:
+    """Give the peak memory that `haxmlnet plan` expects of the training."""
+    from haxmlnet.methods.planning.memory import Memory
+    from haxmlnet.methods.planning.shape import ModelShape
+    from haxmlnet.methods.planning.sizes import DataSizes
+
+    return Memory(ModelShape(DataSizes.of_corpus(corpus), decided(settings, corpus))).training_peak
+
+
+class TrainingClock(StageClock):
+    """Adds up the seconds of each stage, and notes when each step of the networks ends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: list[float] = []
+
+    @contextmanager
+    def stage(self, name: str, total: int | None, unit: str) -> Iterator[Callable[..., None]]:
+        """Time a stage; one of batches is the training of a network."""
+        is_network = unit == "batches"
+        ends: list[float] = []
+        with super().stage(f"networks, {name}" if is_network else name, total, unit) as advance:
+            yield (lambda n, note="": ends.append(time.perf_counter())) if is_network else advance
+        # The first end is the start, and the last step ends with validation.
+        self.steps += np.diff(ends[:-1]).tolist()
+
+    def median_step(self) -> float | None:
+        """Give the seconds of a step; None where no network had two of them."""
+        return float(np.median(self.steps)) if self.steps else None
+
+
+@contextmanager
+def untold_stages(progress: Progress) -> Iterator[None]:
+    """Make stages of what training does without telling its progress."""
+    from haxmlnet.linear.neighbours import Neighbours
+    from haxmlnet.methods import tree_model
+
+    def in_stage(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*arguments: Any, **named: Any) -> Any:
+            with progress.stage(name, None, ""):
+                return function(*arguments, **named)
+
+        return timed
+
+    with ExitStack() as stack:
+        for name, stage in UNTOLD.items():
+            stack.enter_context(patch.object(tree_model, name, in_stage(stage, getattr(tree_model, name))))
+        candidates = in_stage("candidates of the rule", tree_model.TreeModel.candidates)
+        stack.enter_context(patch.object(tree_model.TreeModel, "candidates", candidates))
+        compared = in_stage("documents to compare with", Neighbours.of)
+        stack.enter_context(patch.object(Neighbours, "of", compared))
+        yield
 
 
 def load_and_judge(model_directory: Path, judged: Path) -> Figures:

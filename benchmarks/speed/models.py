@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
-
-import numpy as np
 
 from benchmarks.preparation_parts import Figures, run_alone
 from benchmarks.speed.row import Run
@@ -15,6 +14,14 @@ from benchmarks.synthetic import Statistics, SyntheticData
 from haxmlnet.data.arrays import new_directory_beside
 
 METHODS = ("LinearTree", "HAXMLNet")
+# Were every label on one document alone, the rule of fusion could not be learned and the linear part would be missing.
+LABELS_TO_GIVE = 1.2
+"""Places for labels on all documents together, for each label that is to be on one of them."""
+
+
+def fewest_documents(n_labels: int, labels_per_document: float) -> int:
+    """Count the documents that bring so many labels into training."""
+    return math.ceil(LABELS_TO_GIVE * n_labels / labels_per_document)
 
 
 @dataclass(frozen=True)
@@ -32,8 +39,9 @@ SMALL = Size(
     Statistics(25_000, 100, 100_000, 60_000, 5.0, 50.0, 50.0),
     {"HAXMLNet": {"epochs": 1, "batch_size": 500, "checkpoint_seconds": 3600.0}},
 )
-# Were every label on one document alone, the rule of fusion could not be learned and the linear part would be missing.
-LARGE = Size(Statistics(40_000, 100, 100_000, 670_000, 20.0, 60.0, 60.0), {"HAXMLNet": {"max_steps": 3}})
+LARGE = Size(
+    Statistics(fewest_documents(670_000, 20.0), 100, 100_000, 670_000, 20.0, 60.0, 60.0), {"HAXMLNet": {"max_steps": 3}}
+)
 
 
 class Saved(Protocol):
@@ -69,16 +77,20 @@ def keep_model(model: Saved, directory: Path) -> None:
         (temporary / "model").rename(directory)
 
 
+def training_documents(statistics: Statistics, seed: int, file: Path) -> tuple[list[str], list[list[str]]]:
+    """Make synthetic texts and their labels; they stand in a file until they are read."""
+    SyntheticData(statistics, seed).write("train", file)
+    documents = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    file.unlink()
+    return [document["text"] for document in documents], [document["labels"] for document in documents]
+
+
 def _train(
     method: str, statistics: Statistics, settings: dict[str, Any], seed: int, text: Path, directory: Path
 ) -> Figures:
     from haxmlnet.methods import METHODS as CLASSES
 
-    SyntheticData(statistics, seed).write("train", text)
-    documents = [json.loads(line) for line in text.read_text("utf-8").splitlines()]
-    text.unlink()
     method_class: Any = CLASSES[method]
-    model = method_class(**settings, random_state=seed)
-    model.fit([document["text"] for document in documents], [document["labels"] for document in documents])
+    model = method_class(**settings, random_state=seed).fit(*training_documents(statistics, seed, text))
     keep_model(model, directory)
-    return {"labels": len(np.unique(np.concatenate([document["labels"] for document in documents])))}
+    return {"labels": len(model.label_index_)}

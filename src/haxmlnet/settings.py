@@ -159,6 +159,12 @@ class LinearTreeSettings:
     beam: int = _as_in(Settings, "beam", 10)
     C: float = setting(1.0, "Weight of the errors against large weights in a linear classifier.", minimum=1e-6)
     prune: float = setting(0.1, "Weights of linear classifiers that are smaller than this are dropped.", minimum=0)
+    hard_negatives: int = setting(
+        10,
+        "A node also learns from documents for which its parent is among so many best ones; 0: from those of its "
+        "parent alone.",
+        minimum=0,
+    )
     fusion: bool = setting(
         True, "Fit on held-out documents how the scores of the levels, likeness and frequency make a probability."
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from haxmlnet.linear import LinearLevel, LinearModel, NodeVectors, train_linear_model
+from haxmlnet.linear import LinearLevel, LinearModel, NodeVectors, train_level, train_linear_model
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import ABSENT
 from haxmlnet.tree import LabelTree, build_label_tree, label_features, with_coarser_levels
@@ -23,9 +23,29 @@ def trained():
     prototypes = label_features(features, targets)
     tree = with_coarser_levels(build_label_tree(prototypes, [8], rng), 4, 2)
     model = train_linear_model(
-        features, targets, tree, prototypes, C=1.0, prune=0.0, seed=0, n_threads=1, progress=Progress()
-    )
+        features, targets, tree, prototypes, C=1.0, prune=0.0, hard_negatives=0, seed=0, n_threads=1,
+        progress=Progress(),
+    )  # fmt: skip
     return model, features, targets
+
+
+def test_a_node_also_learns_from_documents_for_which_its_parent_is_among_the_best(trained):
+    before, features, targets = trained
+    options = {"C": 1.0, "prune": 0.0, "seed": 0, "n_threads": 1, "progress": Progress()}
+    after = train_linear_model(features, targets, before.tree, before.prototypes, hard_negatives=2, **options)
+    np.testing.assert_array_equal(after.levels[0].weights.toarray(), before.levels[0].weights.toarray())
+    lifted = before.tree.lift(targets)
+    for depth in (1, 2):
+        tree = LabelTree(before.tree.parents[: depth - 1], lifted[depth - 1].shape[1])
+        above = LinearModel(tree, after.levels[:depth], after.levels[depth - 1].vectors)
+        learned = lifted[depth - 1].toarray() > 0
+        np.put_along_axis(learned, above.search(features, 2, 2).ids, True, axis=1)
+        expected = train_level(
+            features, lifted[depth], sp.csr_array(learned.astype(np.float32)), parents_at(before.tree, depth),
+            C=1.0, prune=0.0, seed=0, n_threads=1,
+        )  # fmt: skip
+        np.testing.assert_array_equal(after.levels[depth].weights.toarray(), expected.weights.toarray())
+        assert (after.levels[depth].weights != before.levels[depth].weights).nnz
 
 
 def all_margins(level: LinearLevel, features: sp.csr_array) -> np.ndarray:

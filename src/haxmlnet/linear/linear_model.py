@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from haxmlnet.data.arrays import csr_view
 from haxmlnet.linear import kernels
 from haxmlnet.linear.level import LinearLevel, train_level
 from haxmlnet.linear.vectors import Block, NodeVectors, block_of
@@ -108,19 +109,27 @@ def train_linear_model(
     *,
     C: float,
     prune: float,
+    hard_negatives: int,
     seed: int,
     n_threads: int,
     progress: Progress,
 ) -> LinearModel:
-    """Train the classifiers of every level of the tree on documents (rows of `features` and `targets`)."""
+    """Train the classifiers of every level of the tree on documents (rows of `features` and `targets`).
+
+    A node learns from the documents of its parent, and from those for which its parent is among the best
+    `hard_negatives` of its level: it will be asked about such documents, too.
+    """
     levels: list[LinearLevel] = []
     lifted = tree.lift(targets)
     for depth, nodes in enumerate(lifted):
         with progress.stage(f"linear level {depth}", nodes.shape[1], "nodes") as advance:
+            above = lifted[depth - 1] if depth else None
+            if above is not None and hard_negatives:
+                above = _with_best(tree, levels, features, above, hard_negatives, n_threads)
             level = train_level(
                 features,
                 nodes,
-                lifted[depth - 1] if depth else None,
+                above,
                 parents_at(tree, depth),
                 C=C,
                 prune=prune,
@@ -130,6 +139,26 @@ def train_linear_model(
             )
         levels.append(level)
     return LinearModel(tree, levels, NodeVectors.from_matrix(prototypes, parents_at(tree, tree.n_levels - 1)))
+
+
+def _with_best(
+    tree: LabelTree,
+    levels: list[LinearLevel],
+    features: sp.csr_array,
+    targets: sp.csr_array,
+    n_best: int,
+    n_threads: int,
+) -> sp.csr_array:
+    """Add the best nodes of a search to the true nodes of each document, (documents, nodes) of the last level."""
+    n_nodes = targets.shape[1]
+    model = LinearModel(LabelTree(tree.parents[: len(levels) - 1], n_nodes), levels, levels[-1].vectors)
+    ids = model.search(features, n_best, n_best, n_threads).ids
+    found = ids != ABSENT
+    bounds = np.concatenate([[0], np.cumsum(found.sum(axis=1))])
+    best = csr_view(np.ones(int(bounds[-1]), np.float32), ids[found], bounds, n_nodes)
+    union = sp.csr_array(best + targets)
+    union.data[:] = 1
+    return union
 
 
 def joined(rankings: list[Ranking]) -> Ranking:

@@ -133,6 +133,7 @@ def _trained_model(
         prototypes,
         C=settings["C"],
         prune=settings["prune"],
+        hard_negatives=settings["hard_negatives"],
         seed=settings["random_state"],
         n_threads=settings["n_jobs"] or usable_cores(),
         progress=progress,

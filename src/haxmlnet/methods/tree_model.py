@@ -171,6 +171,7 @@ def _linear_part(
             prototypes,
             C=LinearTreeSettings.C,
             prune=LinearTreeSettings.prune,
+            hard_negatives=LinearTreeSettings.hard_negatives,
             seed=settings["random_state"],
             n_threads=n_threads,
             progress=progress,

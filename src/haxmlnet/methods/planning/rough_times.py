@@ -57,8 +57,9 @@ def linear_seconds(shape: ModelShape) -> float:
 
     def train() -> None:
         train_linear_model(
-            documents, targets, tree, prototypes, C=LinearTreeSettings.C, prune=LinearTreeSettings.prune, seed=0,
-            n_threads=torch.get_num_threads(), progress=Progress(),
+            documents, targets, tree, prototypes, C=LinearTreeSettings.C, prune=LinearTreeSettings.prune,
+            hard_negatives=LinearTreeSettings.hard_negatives, seed=0, n_threads=torch.get_num_threads(),
+            progress=Progress(),
         )  # fmt: skip
 
     with training_threads(shape.settings["n_jobs"]):
@@ -71,9 +72,9 @@ def linear_seconds(shape: ModelShape) -> float:
 
 
 def _visits(tree: LabelTree, labels_per_document: float) -> float:
-    """Count the classifiers that a document teaches: all of the first level, then the children of its true nodes."""
-    sizes = tree.level_sizes
-    below = sum(min(labels_per_document, above) * nodes / above for above, nodes in pairwise(sizes))
+    """Count the classifiers that a document teaches: all of the first level, then the children of its best nodes."""
+    sizes, n_best = tree.level_sizes, labels_per_document + LinearTreeSettings.hard_negatives
+    below = sum(min(n_best, above) * nodes / above for above, nodes in pairwise(sizes))
     return sizes[0] + below
 
 
