@@ -50,9 +50,10 @@ def own(
 
 
 CONFIGURATIONS: dict[str, Configuration] = {
-    "HAXMLNet": own("HAXMLNet"),
-    "HAXMLNet 3 trees": own("HAXMLNet", n_trees=3),
-    "HAXMLNet paper": own("HAXMLNet", preset="paper", most_labels=20_000),
+    # All neural methods get the word vectors of the bench.
+    "HAXMLNet": own("HAXMLNet", vectors=VECTORS),
+    "HAXMLNet 3 trees": own("HAXMLNet", vectors=VECTORS, n_trees=3),
+    "HAXMLNet paper": own("HAXMLNet", preset="paper", vectors=VECTORS, most_labels=20_000),
     "LinearTree": own("LinearTree"),
     "OneVsRestSVM": own("OneVsRestSVM", peer=True, most_labels=20_000),
     # Both as the README of omikuji describes them; everything else is its default.
