@@ -161,13 +161,14 @@ class Script:
 
 
 @pytest.mark.parametrize("averaging_start", [0.0, 1.0])
-def test_the_best_weights_are_kept(averaging_start):
+@pytest.mark.parametrize(("scores", "best"), [([10, 30, 20, 30], 1), ([10, 20, 15, 30], 3), ([30, 20, 15, 10], 0)])
+def test_the_best_weights_are_kept(averaging_start, scores, best):
     network = new_network()
-    script = Script(network, [10, 30, 20, 30])
+    script = Script(network, scores)
     plan = replace(PLAN, averaging_start=averaging_start)
     assert Trainer(network, new_data(), plan, script, "part").run() == 30
     assert len(script.seen) == 4
-    assert_same(weights_of(network), script.seen[1])
+    assert_same(weights_of(network), script.seen[best])
     assert not torch.equal(script.seen[1]["heads.0.first.weight"], script.seen[3]["heads.0.first.weight"])
 
 

@@ -129,16 +129,17 @@ class Trainer:
     def _end_epoch(self, epoch: int, loss: float) -> None:
         current = self._average_weights() if self.step > self.plan.averaging_start * self.n_steps else None
         line = f"{self.name}: epoch {epoch + 1}/{self.plan.epochs}, loss {loss:.4f}"
+        is_last = is_best = self.step == self.n_steps
         if self.validate is not None:
             score = self.validate()
             line += f", validation nDCG@5 {score:.2f}"
-            self.n_worse = 0 if score > self.best_score else self.n_worse + 1
-            if score > self.best_score:
-                self.best_score, self.best = score, copied(self.network.state_dict())
-        elif self.step == self.n_steps:
-            self.best = copied(self.network.state_dict())
+            is_best = score > self.best_score
+            self.n_worse = 0 if is_best else self.n_worse + 1
+            self.best_score = max(score, self.best_score)
+        if is_best:  # weights that stay in the network need no copy
+            self.best = {} if is_last else copied(self.network.state_dict())
         self.progress.say(line)
-        if current is not None:
+        if current is not None and not (is_best and is_last):
             self.network.load_state_dict(current)
 
     def _average_weights(self) -> dict[str, Tensor]:
