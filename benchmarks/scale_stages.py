@@ -106,7 +106,8 @@ def train_and_save(directory: Path, model_directory: Path, settings: Figures) ->
     clock, progress, model = Clock(), TrainingClock(), HAXMLNet(**settings)
     corpus = PreparedCorpus.open(directory)
     with clock.part("training, all stages"), untold_stages(progress):
-        model.fit_prepared(corpus, progress=progress)
+        # As 'haxmlnet fit' does it: with checkpoints, which hold the best weights so far.
+        model.fit_prepared(corpus, checkpoint_dir=model_directory.with_name("training"), progress=progress)
     with clock.part("save"):
         model.save(model_directory)
     whole, save = clock.seconds.values()

@@ -161,11 +161,17 @@ def write_arrays(file: Path, arrays: Arrays) -> None:
 
 def read_arrays(file: Path) -> dict[str, NDArray[Any]]:
     """Read named arrays from a safetensors file."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
+    return dict(iterate_arrays(file))
+
+
+def iterate_arrays(file: Path) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Read named arrays from a safetensors file, one after the other."""
+    from safetensors import SafetensorError, safe_open
 
     try:
-        return dict(load_file(file))
+        with safe_open(file, framework="np") as stream:
+            for name in stream.keys():  # noqa: SIM118 - it is no mapping
+                yield name, stream.get_tensor(name)
     except (SafetensorError, OSError) as error:
         raise ModelError(f"{file}: not a readable safetensors file ({error}).") from None
 

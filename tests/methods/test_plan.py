@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -137,9 +138,11 @@ def test_memory_holds_weights_moments_and_the_best_weights() -> None:
     parts, weights = Memory(shape).parts, 4 * shape.parameters
     assert parts["weights"]["networks"] == weights
     assert parts["optimizer"]["networks"] == 2 * weights
-    assert parts["copies of weights"]["networks"] == weights
-    averaged = Memory(changed(shape, {"averaging_start": 0.5})).parts
-    assert averaged["copies of weights"]["networks"] == 2 * weights
+    assert "copies of weights" not in parts  # they are on disk, with the checkpoints
+    averaged = changed(shape, {"averaging_start": 0.5})
+    assert Memory(averaged).parts["copies of weights"]["networks"] == weights
+    without_checkpoints = replace(averaged, has_checkpoints=False)
+    assert Memory(without_checkpoints).parts["copies of weights"]["networks"] == 2 * weights
     trees = Memory(changed(shape, {"n_trees": 3})).parts
     assert trees["finished trees"]["networks"] == 2 * weights
     assert trees["optimizer"] == parts["optimizer"]

@@ -194,3 +194,22 @@ def test_other_word_vectors_under_the_same_name_are_noticed(tmp_path):
     assert training_identity({**SETTINGS, "vectors": str(vectors)}, DIGEST, VALIDATION) == before
     vectors.write_text("a 1 3\n")
     assert training_identity({**SETTINGS, "vectors": str(vectors)}, DIGEST, VALIDATION) != before
+
+
+def test_kept_weights_stay_as_long_as_a_state_may_need_them(tmp_path):
+    checkpoints = Checkpoints.start(tmp_path, IDENTITY, 0, resume=False)
+    numbers = {step: {"a": np.arange(step), "b": np.full((2, 2), step)} for step in (3, 6)}
+    checkpoints.keep_weights("part", 3, numbers[3])
+    checkpoints.keep_weights("other", 3, numbers[3])
+    checkpoints.save_state("part", {}, 3)
+    checkpoints.keep_weights("part", 6, numbers[6])  # a crash here goes on from the state, which needs those of 3
+    assert {name: array.tolist() for name, array in checkpoints.weights("part", 3)} == {
+        name: array.tolist() for name, array in numbers[3].items()
+    }
+    checkpoints.save_state("part", {}, 6)
+    with pytest.raises(ModelError):
+        next(checkpoints.weights("part", 3))
+    checkpoints.finish("part", {})
+    assert sorted(file.name for file in tmp_path.glob("*.safetensors")) == [
+        "other.best.3.safetensors", "part.safetensors",
+    ]  # fmt: skip

@@ -107,7 +107,7 @@ class HAXMLNet(Settings, Method):
         device = chosen_device(settings["device"])
         tokenizer = vocabulary(corpus, settings)
         if settings["check_memory"]:
-            refuse_what_does_not_fit(corpus, settings)
+            refuse_what_does_not_fit(corpus, settings, has_checkpoints=checkpoint_dir is not None)
         held_out = None
         if validation is not None:
             held_out = validation_documents(validation, tokenizer, corpus.label_index, settings)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from haxmlnet.errors import HaxmlnetError, ModelError
-from haxmlnet.store import read_arrays, write_arrays, write_text
+from haxmlnet.store import iterate_arrays, read_arrays, write_arrays, write_text
 from haxmlnet.version import __version__
 
 IDENTITY = "training.json"
@@ -68,15 +68,17 @@ class Checkpoints:
         """Keep the result of a part, and drop its unfinished state."""
         self._write(f"{part}.safetensors", arrays)
         self._state_file(part).unlink(missing_ok=True)
+        self._drop_weights(part, but=0)
 
     def due(self) -> bool:
         """Say whether it is time for the next state."""
         return time.monotonic() - self._written >= max(self.seconds, MAX_SHARE * self._cost)
 
-    def save_state(self, part: str, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Keep the state of an unfinished part in the place of the one before."""
+    def save_state(self, part: str, arrays: Mapping[str, NDArray[Any]], weights_step: int = 0) -> None:
+        """Keep the state of an unfinished part in the place of the one before, and of kept weights those it needs."""
         started = time.monotonic()
         self._write(self._state_file(part).name, arrays)
+        self._drop_weights(part, but=weights_step)
         self._written = time.monotonic()
         self._cost = self._written - started if self.seconds > 0 else 0.0
 
@@ -84,6 +86,17 @@ class Checkpoints:
         """Give the latest state of an unfinished part, or None."""
         file = self._state_file(part)
         return read_arrays(file) if file.exists() else None
+
+    def keep_weights(self, part: str, step: int, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Keep weights of an unfinished part as they are after a step.
+
+        Those of other steps stay until the next state: the state on disk may need them.
+        """
+        self._write(self._weights_file(part, step).name, arrays)
+
+    def weights(self, part: str, step: int) -> Iterator[tuple[str, NDArray[Any]]]:
+        """Read the weights kept after a step, one array after the other."""
+        return iterate_arrays(self._weights_file(part, step))
 
     def remove(self) -> None:
         """Delete the checkpoints, and the directory if it holds nothing else: the model is saved."""
@@ -98,6 +111,14 @@ class Checkpoints:
 
     def _state_file(self, part: str) -> Path:
         return self.directory / f"{part}.unfinished.safetensors"
+
+    def _weights_file(self, part: str, step: int) -> Path:
+        return self.directory / f"{part}.best.{step}.safetensors"
+
+    def _drop_weights(self, part: str, but: int) -> None:
+        for file in self.directory.glob(f"{part}.best.*.safetensors"):
+            if file != self._weights_file(part, but):
+                file.unlink(missing_ok=True)
 
     def _write(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
         try:

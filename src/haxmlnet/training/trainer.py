@@ -64,6 +64,8 @@ class Trainer:
         self.best_score = -1.0
         self.n_worse = 0
         self.n_averaged = 0
+        self.best_step = 0
+        """After which step the best weights were there; 0: none are kept."""
         self.best: dict[str, Tensor] = {}
         self.average: dict[str, Tensor] = {}
         self.optimizer = Optimizer(self.network, lazy_tables(self.network), self.plan.learning_rate)
@@ -84,8 +86,8 @@ class Trainer:
             advance(self.step)
             while self.step < self.n_steps and not self._out_of_patience():
                 self._run_epoch(advance, interrupted)
-        if self.best:
-            self.network.load_state_dict(self.best)
+        if self.best_step:
+            self._take_best()
         return self.best_score
 
     def _run_epoch(self, advance: Callable[..., None], interrupted: Callable[[], bool]) -> None:
@@ -136,11 +138,30 @@ class Trainer:
             is_best = score > self.best_score
             self.n_worse = 0 if is_best else self.n_worse + 1
             self.best_score = max(score, self.best_score)
-        if is_best:  # weights that stay in the network need no copy
-            self.best = {} if is_last else copied(self.network.state_dict())
+        if is_best and is_last:
+            self.best_step, self.best = 0, {}  # weights that stay in the network need no copy
+        elif is_best:
+            self._keep_best()
         self.progress.say(line)
         if current is not None and not (is_best and is_last):
             self.network.load_state_dict(current)
+
+    def _keep_best(self) -> None:
+        """Keep a copy of the weights: on disk if checkpoints lie there anyway, as it may be gigabytes."""
+        self.best_step = self.step
+        if self.checkpoints is None:
+            self.best = copied(self.network.state_dict())
+        else:
+            self.checkpoints.keep_weights(self.name, self.step, numpy_arrays(self.network.state_dict()))
+
+    def _take_best(self) -> None:
+        self.optimizer.parts.clear()  # room for the weights that are read
+        if self.checkpoints is None:
+            self.network.load_state_dict(self.best)
+            return
+        own = self.network.state_dict()
+        for name, array in self.checkpoints.weights(self.name, self.best_step):
+            own[name].copy_(torch.from_numpy(array))
 
     def _average_weights(self) -> dict[str, Tensor]:
         # The network holds the average while it is validated; what it held is given back to train on.
@@ -158,33 +179,31 @@ class Trainer:
 
     def _maybe_checkpoint(self, interrupted: bool) -> None:
         if self.checkpoints is not None and (interrupted or self.checkpoints.due()):
-            self.checkpoints.save_state(self.name, self._state())
+            self.checkpoints.save_state(self.name, self._state(), self.best_step)
         if interrupted:
             raise TrainingInterrupted(f"stopped in {self.name} after {self.step} of {self.n_steps} batches")
 
     def _state(self) -> dict[str, NDArray[Any]]:
-        numbers = np.array([self.step, self.best_score, self.n_worse, self.n_averaged], np.float64)
+        numbers = [self.step, self.best_score, self.n_worse, self.n_averaged, self.best_step]
         parts: Mapping[str, Mapping[str, Tensor]] = {
-            "network": self.network.state_dict(), "best": self.best, "average": self.average,
-            "optimizer": self.optimizer.tensors(),
+            "network": self.network.state_dict(), "average": self.average, "optimizer": self.optimizer.tensors(),
         }  # fmt: skip
         tensors = {f"{part}/{name}": value for part, values in parts.items() for name, value in values.items()}
-        return {"numbers": numbers, **{name: value.detach().cpu().numpy() for name, value in tensors.items()}}
+        return {"numbers": np.array(numbers, np.float64), **numpy_arrays(tensors)}
 
     def _load_state(self) -> None:
         state = self.checkpoints.state(self.name) if self.checkpoints is not None else None
         if state is None:
             return
-        step, self.best_score, n_worse, n_averaged = state.pop("numbers").tolist()
+        step, self.best_score, n_worse, n_averaged, best_step = state.pop("numbers").tolist()
         self.step, self.n_worse, self.n_averaged = int(step), int(n_worse), int(n_averaged)
-        parts: dict[str, dict[str, Tensor]] = {"network": {}, "best": {}, "average": {}, "optimizer": {}}
+        self.best_step = int(best_step)
+        parts: dict[str, dict[str, Tensor]] = {"network": {}, "average": {}, "optimizer": {}}
         for name, value in state.items():
             part, _, key = name.partition("/")
             parts[part][key] = torch.from_numpy(value)
         self.network.load_state_dict(parts["network"])
-        self.best, self.average = (
-            {name: value.to(self.network.device) for name, value in parts[part].items()} for part in ("best", "average")
-        )
+        self.average = {name: value.to(self.network.device) for name, value in parts["average"].items()}
         self.optimizer.load_tensors(parts["optimizer"])
 
 
@@ -196,6 +215,11 @@ def n_parts(n_documents: int, device: torch.device) -> int:
 def lazy_tables(network: nn.Module) -> list[Tensor]:
     """Find the tables whose gradients are sparse."""
     return [m.weight for m in network.modules() if isinstance(m, nn.Embedding) and m.sparse]
+
+
+def numpy_arrays(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
+    """Give tensors as arrays, which share their memory where they are on the processor."""
+    return {name: value.detach().cpu().numpy() for name, value in tensors.items()}
 
 
 def copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from haxmlnet.methods.planning.memory import Memory
@@ -82,7 +82,7 @@ def advice(shape: ModelShape, available: int) -> list[Change]:
 
 def changed(shape: ModelShape, changes: Mapping[str, Any]) -> ModelShape:
     """Give the shape with other settings."""
-    return ModelShape(shape.sizes, {**shape.settings, **changes})
+    return replace(shape, settings={**shape.settings, **changes})
 
 
 def fits(shape: ModelShape, available: int) -> bool:

@@ -144,9 +144,13 @@ class Memory:
         return bool(self.shape.settings["averaging_start"] < 1)
 
     def _copies(self) -> Stages:
-        """The best weights so far and the average."""
-        has_best = self.shape.settings["epochs"] > 1 and self.shape.n_held_out > 0
-        return {NETWORKS: self._trained * (has_best + self._is_averaged)}
+        """The best weights so far, where they are not on disk, and the average."""
+        return {NETWORKS: self._trained * (self._has_best + self._is_averaged)}
+
+    @property
+    def _has_best(self) -> bool:
+        shape = self.shape
+        return bool(shape.settings["epochs"] > 1 and shape.n_held_out > 0 and not shape.has_checkpoints)
 
     def _batches(self) -> Stages:
         """The largest batch: of training, of validation, and of the prediction of many documents.
@@ -157,7 +161,7 @@ class Memory:
         training = max(step_bytes(shape, network) for network in networks)
         validation = max(search_bytes(shape, network, shape.n_held_out) for network in networks)
         prediction = max(search_bytes(shape, network, MANY) for network in networks)
-        ending = self._is_averaged * self._trained + max(validation, self._trained)
+        ending = self._is_averaged * self._trained + max(validation, self._has_best * self._trained)
         return {NETWORKS: max(training, ending), LINEAR: validation, PREDICTION: prediction}
 
     @property

@@ -96,9 +96,9 @@ class Plan:
         }
 
 
-def refuse_what_does_not_fit(corpus: PreparedCorpus, settings: Mapping[str, Any]) -> None:
+def refuse_what_does_not_fit(corpus: PreparedCorpus, settings: Mapping[str, Any], has_checkpoints: bool) -> None:
     """Raise NotEnoughMemory, with the best advice, where a training would die of memory."""
-    plan = Plan(ModelShape(DataSizes.of_corpus(corpus), settings), available_memory())
+    plan = Plan(ModelShape(DataSizes.of_corpus(corpus), settings, has_checkpoints), available_memory())
     if plan.fits or plan.available is None:
         return
     needed, available = plan.needed / GIGABYTE, plan.available / GIGABYTE

@@ -46,6 +46,8 @@ class ModelShape:
 
     sizes: DataSizes
     settings: Mapping[str, Any]
+    has_checkpoints: bool = True
+    """Whether training leaves its state on disk, and the best weights so far with it."""
 
     @cached_property
     def level_sizes(self) -> list[int]:
