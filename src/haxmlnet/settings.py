@@ -89,6 +89,11 @@ class Settings:
     gradient_clip: float = setting(
         5.0, "Gradients longer than this many times their running mean are shortened; 0 is off.", minimum=0
     )
+    row_moments: bool = setting(
+        False,
+        "Let Adam keep one second moment for each label and word, and first moments of 16 bits: a quarter of its memory "
+        "for the tables.",
+    )
     candidates: int = setting(1000, "Most candidate nodes per document in training (c of the paper).", minimum=1)
     hard_negatives: int | None = setting(
         None,

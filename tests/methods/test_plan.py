@@ -143,6 +143,8 @@ def test_memory_holds_weights_moments_and_the_best_weights() -> None:
     assert Memory(averaged).parts["copies of weights"]["networks"] == weights
     without_checkpoints = replace(averaged, has_checkpoints=False)
     assert Memory(without_checkpoints).parts["copies of weights"]["networks"] == 2 * weights
+    lean = Memory(changed(shape, {"row_moments": True})).parts
+    assert 0.5 * weights < lean["optimizer"]["networks"] < 0.7 * weights
     trees = Memory(changed(shape, {"n_trees": 3})).parts
     assert trees["finished trees"]["networks"] == 2 * weights
     assert trees["optimizer"] == parts["optimizer"]

@@ -35,8 +35,8 @@ class Tables(nn.Module):
         self.frozen = nn.Parameter(torch.randn(2, generator=generator), requires_grad=False)
         self.table = nn.Parameter(torch.randn(6, 2, generator=generator))
 
-    def optimizer(self) -> Optimizer:
-        return Optimizer(self, [self.table], 0.1)
+    def optimizer(self, row_moments: bool = False) -> Optimizer:
+        return Optimizer(self, [self.table], 0.1, row_moments)
 
     def values(self) -> list[Tensor]:
         return [self.dense.detach().clone(), self.table.detach().clone()]
@@ -88,6 +88,23 @@ def test_steps_are_those_of_adam_and_sparse_adam():
     assert torch.equal(ours.frozen, Tables().frozen)
 
 
+def test_rows_share_their_second_moment_if_asked():
+    tables = Tables()
+    optimizer = tables.optimizer(row_moments=True)
+    expected = tables.table.detach().clone()
+    means, squares = torch.zeros(6, 2), torch.zeros(6)
+    for step in range(1, 6):
+        _, gradient = random_gradients(step)
+        optimizer.step([tables.part(optimizer, torch.ones(3), gradient)], 0.5, clip=0)
+        dense = gradient.to_dense()
+        for row in gradient.coalesce().indices()[0].tolist():
+            means[row] = 0.9 * means[row] + 0.1 * dense[row]
+            squares[row] = 0.999 * squares[row] + 0.001 * (dense[row] ** 2).mean()
+            size = (squares[row] / (1 - 0.999**step)).sqrt()
+            expected[row] -= 0.05 * means[row] / (1 - 0.9**step) / size
+    torch.testing.assert_close(tables.table.detach(), expected, rtol=0, atol=3e-3)  # first moments have 8 bits
+
+
 @pytest.mark.parametrize("clip", [0, 2])
 def test_gradients_in_parts_are_added_up(clip):
     ours, whole = Tables(), Tables()
@@ -125,9 +142,10 @@ def test_a_weight_without_any_gradient_stays(clip):
     assert (tables.table[2] != table[2]).all()
 
 
-def test_rows_without_gradient_do_not_move():
+@pytest.mark.parametrize("row_moments", [False, True])
+def test_rows_without_gradient_do_not_move(row_moments):
     tables = Tables()
-    optimizer = tables.optimizer()
+    optimizer = tables.optimizer(row_moments)
     for parts in ([[0, 1]], [[4]], [[4], [2, 4]]):
         gradients = [
             tables.part(optimizer, torch.ones(3), table_gradient(rows, torch.ones(len(rows), 2))) for rows in parts
@@ -153,9 +171,10 @@ def test_clipping_shortens_outliers_to_a_multiple_of_the_mean_and_nothing_else()
         assert_close(clipped.values(), plain.values())
 
 
-def test_steps_in_threads_are_the_same_to_the_bit():
+@pytest.mark.parametrize("row_moments", [False, True])
+def test_steps_in_threads_are_the_same_to_the_bit(row_moments):
     straight, threaded = Tables(), Tables()
-    one_by_one, side_by_side = straight.optimizer(), threaded.optimizer()
+    one_by_one, side_by_side = straight.optimizer(row_moments), threaded.optimizer(row_moments)
     with workers(2) as run:
         for seed, factor in enumerate([1, 1, 50, 1]):
             one_by_one.step([straight.random_part(one_by_one, seed, factor)], 1, 2)
@@ -163,15 +182,16 @@ def test_steps_in_threads_are_the_same_to_the_bit():
     assert_same(straight.values(), threaded.values())
 
 
-def test_further_steps_after_a_reload_are_the_same_to_the_bit():
+@pytest.mark.parametrize("row_moments", [False, True])
+def test_further_steps_after_a_reload_are_the_same_to_the_bit(row_moments):
     straight = Tables()
-    optimizer = straight.optimizer()
+    optimizer = straight.optimizer(row_moments)
     for seed in range(4):
         optimizer.step([straight.random_part(optimizer, seed), straight.random_part(optimizer, seed + 50)], 1, clip=2)
     state = {name: value.clone() for name, value in optimizer.tensors().items()}
     resumed = Tables()
     resumed.load_state_dict(straight.state_dict())
-    reloaded = resumed.optimizer()
+    reloaded = resumed.optimizer(row_moments)
     reloaded.load_tensors(state)
     for seed, factor in [(4, 1), (5, 50), (6, 1)]:
         for tables, part in ((straight, optimizer), (resumed, reloaded)):

@@ -326,7 +326,7 @@ def _grow_tree(prepared: Prepared, settings: Mapping[str, Any], number: int) -> 
 def _training_plan(settings: Mapping[str, Any], number: int, level: int) -> TrainingPlan:
     names = (
         "epochs", "max_steps", "batch_size", "learning_rate", "final_learning_rate", "warmup", "gradient_clip",
-        "averaging_start", "patience",
+        "averaging_start", "patience", "row_moments",
     )  # fmt: skip
     return TrainingPlan(**{name: settings[name] for name in names}, seed=(settings["random_state"], number, level))
 

@@ -43,6 +43,7 @@ class TrainingPlan:
     patience: int | None
     seed: tuple[int, ...]
     max_steps: int | None = None
+    row_moments: bool = False
 
 
 @dataclass
@@ -68,7 +69,9 @@ class Trainer:
         """After which step the best weights were there; 0: none are kept."""
         self.best: dict[str, Tensor] = {}
         self.average: dict[str, Tensor] = {}
-        self.optimizer = Optimizer(self.network, lazy_tables(self.network), self.plan.learning_rate)
+        self.optimizer = Optimizer(
+            self.network, lazy_tables(self.network), self.plan.learning_rate, self.plan.row_moments
+        )
         self.batches_per_epoch = -(-len(self.data.tokens) // self.plan.batch_size)
         all_steps = self.plan.epochs * self.batches_per_epoch
         self.n_steps = min(all_steps, self.plan.max_steps or all_steps)

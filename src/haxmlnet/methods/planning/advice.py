@@ -41,6 +41,10 @@ def _halves(least: int) -> Callable[[int], Iterator[int]]:
     return values
 
 
+def _on(now: bool) -> Iterator[bool]:
+    yield from [] if now else [True]
+
+
 def _off(now: bool) -> Iterator[bool]:
     yield from [False] if now else []
 
@@ -57,6 +61,7 @@ def _fewer(now: int) -> Iterator[int]:
 VALUES: dict[str, Callable[[Any], Iterator[Any]]] = {
     "batch_size": _halves(16),
     "averaging_start": _never,
+    "row_moments": _on,
     "vocabulary_size": _halves(50_000),
     "n_trees": _fewer,
     "candidates": _halves(200),

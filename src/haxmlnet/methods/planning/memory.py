@@ -21,6 +21,8 @@ NAME = 150
 ENTRY = 8
 # A weight of a linear classifier: its value, whose it is, and its share of the features of siblings.
 LINEAR_WEIGHT = 10
+# Moments of a table whose rows share theirs, over the size of the table.
+ROW_MOMENTS = 0.5
 # Documents of a prediction that keep all threads busy.
 MANY = 2**20
 
@@ -134,10 +136,15 @@ class Memory:
         return {NETWORKS: self._tree, LINEAR: self._tree, PREDICTION: self.shape.settings["n_trees"] * self._tree}
 
     def _optimizer(self) -> Stages:
-        """Two moments for each weight, until the networks are trained."""
+        """Two moments for each weight, until the networks are trained; fewer for tables, if rows share theirs."""
+        words = FLOAT * self.shape.vocabulary * self.shape.word_size
         is_frozen = not self.shape.settings["train_word_vectors"]
-        frozen = FLOAT * self.shape.vocabulary * self.shape.word_size if is_frozen else 0
-        return {NETWORKS: 2 * (self._trained - frozen)}
+        size = 2 * (self._trained - is_frozen * words)
+        if self.shape.settings["row_moments"]:
+            largest = max(self.shape.networks, key=lambda network: sum(level.parameters for level in network))
+            tables = FLOAT * sum(level.table_parameters for level in largest if level.level > 0)
+            size -= (2 - ROW_MOMENTS) * (tables + (not is_frozen) * words)
+        return {NETWORKS: size}
 
     @property
     def _is_averaged(self) -> bool:
