@@ -89,7 +89,7 @@ class Memory:
     @property
     def checkpoint_bytes(self) -> int:
         """Size of the largest checkpoint: weights, moments, the best weights, and the average if there is one."""
-        return round((4 + (self.shape.settings["averaging_start"] < 1)) * self._trained)
+        return round((2 + self._is_averaged) * self._trained + self._optimizer()[NETWORKS])
 
     @property
     def _corpus(self) -> float:
