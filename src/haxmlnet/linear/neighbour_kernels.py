@@ -8,6 +8,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+# A document that is less than this part as near as the nearest has no vote: cubed, it would not count.
+_LEAST_PART = np.float32(0.25)
 # No vote at all counts as this share of the votes.
 _LEAST_VOTE = np.float32(1e-3)
 
@@ -55,7 +57,8 @@ def find_nearest(  # type: ignore[no-untyped-def]
 ):
     """Write the documents with the largest products with each row, best first; ties go to the earlier document.
 
-    `sums` and `touched` have a place for each document; sums are NaN where a document was not met.
+    Those far behind the best are left out. `sums` and `touched` have a place for each document; sums are NaN where a
+    document was not met.
     """
     places, keys = np.empty(n_features, np.int32), np.empty(n_features, np.float32)
     for i in range(len(ids)):
@@ -72,9 +75,12 @@ def find_nearest(  # type: ignore[no-untyped-def]
                     sums[owner], touched[n_touched] = 0, owner
                     n_touched += 1
                 sums[owner] += weight * weights[position]
-        n_found = 0
+        largest, n_found = np.float32(0), 0
         for owner in touched[:n_touched]:
-            if sums[owner] > 0:
+            largest = max(largest, sums[owner])
+        least = max(largest * _LEAST_PART, np.float32(1e-9))
+        for owner in touched[:n_touched]:
+            if sums[owner] >= least:
                 n_found = _insert(ids[i], similarities[i], n_found, owner, sums[owner])
             sums[owner] = np.nan
 

@@ -22,7 +22,7 @@ from haxmlnet.linear import neighbour_kernels as kernels
 # The heaviest features of a document decide what it is like; more cost time and memory and change little.
 FEATURES = 64
 # Postings read for one document: its heaviest features, which are the rarest, come first.
-MOST_READ = 400_000
+MOST_READ = 10_000
 # How many of the nearest documents vote, and how much more the nearer ones count: similarity to this power.
 VOTES = ((5, 2), (20, 3), (64, 4))
 N_NEAREST = max(n for n, _ in VOTES)
