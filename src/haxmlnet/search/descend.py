@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +15,7 @@ from haxmlnet.data.tokens import TokenArray, length_sorted_batches
 from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.network.workers import workers
 from haxmlnet.ranking import ABSENT, Ranking, rank
+from haxmlnet.search.fusion import one_thread
 from haxmlnet.tree import LabelTree, ancestors_of, children_of, marked_in_rows, parents_of, values_in_rows
 
 # Numbers in the largest array of a prediction batch, (B, C, H): 64 MB of float32 for each thread.
@@ -79,7 +81,8 @@ def search_levels(
         return rows, _search_batch(network, tree, tokens.padded(rows), given, kept_widths, kept)
 
     was_training = network.training
-    network.eval()
+    if was_training:  # visiting every module takes a millisecond
+        network.eval()
     batches = list(length_sorted_batches(tokens.lengths, _batch_limit(network, tree, kept_widths), MAX_TOKENS))
     n_workers = min(torch.get_num_threads(), len(batches)) if network.device.type == "cpu" else 1
     try:
@@ -90,7 +93,8 @@ def search_levels(
                 logits[rows, : best.ids.shape[1]] = best.logits
                 advance(len(rows))
     finally:
-        network.train(was_training)
+        if was_training:
+            network.train()
     return Paths(ids, scores, None, tree.level_sizes[network.levels[-1]], logits=logits)
 
 
@@ -110,7 +114,8 @@ def _search_batch(
     if above is not None:
         scored = [(above.ids, above.logits[..., level]) for level in range(above.logits.shape[-1])]
     with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-        states = network.encode(tokens, lengths)
+        with one_thread() if len(tokens) == 1 else nullcontext():  # at every word, two would wait for each other
+            states = network.encode(tokens, lengths)
         for level in network.levels:
             candidates, parent_scores = None, None
             nodes = np.broadcast_to(
