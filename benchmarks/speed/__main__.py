@@ -1,6 +1,6 @@
 """Speed of haxmlnet, as ratios within one run or seconds that must not be exceeded.
 
-python -m benchmarks.speed                     all rows at full size: most of an hour the first time, 12 GB
+python -m benchmarks.speed                     all rows at full size; the first run trains the models they need
 python -m benchmarks.speed tree metrics        some rows
 python -m benchmarks.speed tree --scale 0.1    a tenth of the labels and documents
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -133,3 +135,11 @@ def test_blocks_of_documents_are_joined_and_cut():
     joined = Near.joined([neighbours.near(asked, range(3)), neighbours.near(asked, range(3, 8))])
     assert joined.ids.tolist() == whole.ids.tolist()
     assert joined.of(range(2, 5)).similarities.tolist() == whole.similarities[2:5].tolist()
+
+
+def test_a_copy_after_a_search_finds_the_same():
+    documents, _, neighbours = made(2)
+    expected = neighbours.near(documents, range(9))
+    again = copy.deepcopy(neighbours)
+    assert again.near(documents, range(9)).ids.tolist() == expected.ids.tolist()
+    assert again.proposed(expected, 4).tolist() == neighbours.proposed(expected, 4).tolist()

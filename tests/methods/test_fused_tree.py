@@ -79,3 +79,22 @@ def test_word_weights_of_another_vocabulary_are_refused(fused, tmp_path):
     write_arrays(file, {**read_arrays(file), "idf": np.zeros(3, np.float32)})
     with pytest.raises(ModelError, match="expected the weights of"):
         fused._read_linear_part(file, fused.trees_[0].tree, None)
+
+
+def test_trees_share_the_documents_they_compare_with(new_hasty_model, tiny_corpus, unseen_documents, tmp_path):
+    model = new_hasty_model("HAXMLNet", **HELD_OUT, n_trees=2).fit(*tiny_corpus)
+    first, second = (tree.linear.neighbours for tree in model.trees_)
+    assert first is second
+    assert first.targets.shape[0] == len(tiny_corpus[0])
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict(unseen_documents[0]).scores, model.predict(unseen_documents[0]).scores)
+
+
+def test_without_neighbours_no_document_is_saved(new_hasty_model, tiny_corpus, unseen_documents, tmp_path):
+    model = new_hasty_model("HAXMLNet", **HELD_OUT, neighbours=False).fit(*tiny_corpus)
+    model.save(tmp_path / "model")
+    assert not (tmp_path / "model" / "neighbours.safetensors").exists()
+    loaded = load_model(tmp_path / "model")
+    assert loaded.trees_[0].linear.neighbours is None
+    np.testing.assert_array_equal(loaded.predict(unseen_documents[0]).scores, model.predict(unseen_documents[0]).scores)

@@ -6,7 +6,7 @@ A label of one or two documents has little to learn a classifier from, but a new
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -82,16 +82,20 @@ class Neighbours:
         """Tables as long as the documents or labels, made once a thread: one document must not wait for them."""
         return threading.local()
 
-    def _table(self, name: str, shape: int | tuple[int, int], clean: float) -> NDArray[Any]:
+    def _table(self, name: str, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
         table: NDArray[Any] | None = getattr(self._tables, name, None)
         if table is None:
-            table = np.full(shape, clean, np.int32 if name == "touched" else np.float32)
+            table = make()
             setattr(self._tables, name, table)
         return table
 
     @property
     def _votes(self) -> NDArray[np.float32]:
-        return self._table("votes", (self.targets.shape[1], N_SIGNALS), 0)
+        return self._table("votes", lambda: np.zeros((self.targets.shape[1], N_SIGNALS), np.float32))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Copies and other processes make the tables of their threads themselves.
+        return {"postings": self.postings, "targets": self.targets}
 
     def near(self, features: sp.csr_array, rows: range) -> Near:
         """Find the training documents most like some documents."""
@@ -101,8 +105,8 @@ class Neighbours:
         kernels.find_nearest(
             features.indptr[rows.start : rows.stop + 1].astype(np.int64), features.indices, features.data,
             self._posting_bounds, postings.indices, postings.data, FEATURES, MOST_READ,
-            self._table("sums", n_documents, np.nan), self._table("touched", n_documents, 0),
-            near.ids, near.similarities,
+            self._table("sums", lambda: np.full(n_documents, np.nan, np.float32)),
+            self._table("touched", lambda: np.empty(n_documents, np.int32)), near.ids, near.similarities,
         )  # fmt: skip
         return near
 

@@ -165,8 +165,8 @@ class HAXMLNet(Settings, Method):
             if model.linear is not None:
                 arrays = {"idf": self.idf_, **model.linear.to_arrays()}
                 write_arrays(directory / f"tree_{number}.linear.safetensors", arrays)
-        linear = self.trees_[0].linear
-        write_neighbours(directory, None if linear is None else linear.neighbours)
+        parts = [model.linear for model in self.trees_ if model.linear is not None]
+        write_neighbours(directory, parts[0].neighbours if parts else None)
 
     def _read_parts(self, directory: Path) -> None:
         settings = {**self.training_["settings"], "device": device_for_loading(self.device).type}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from haxmlnet.data.labels import LabelIndex
 from haxmlnet.data.prepared import FIRST_WORD_ID, PreparedCorpus
 from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
 from haxmlnet.linear.names import LabelNames, names_of
+from haxmlnet.linear.neighbours import Neighbours
 from haxmlnet.methods.corpus_features import CorpusFeatures
 from haxmlnet.progress import Progress
 from haxmlnet.text.document_features import corpus_idf, document_features
@@ -67,6 +69,19 @@ class Prepared:
     idf: NDArray[np.float32]
     names: LabelNames | None
     """The words of the labels' names, where a linear part is to know them."""
+
+    @cached_property
+    def neighbours(self) -> Neighbours:
+        """All documents, for new ones to be compared with; the same for every tree."""
+        assert self.features is not None
+        return Neighbours.of(self.features, self.targets)
+
+    @cached_property
+    def kept_neighbours(self) -> Neighbours:
+        """The documents that were not held out, for those held out to be compared with."""
+        if self.features is None or len(self.kept) == self.features.shape[0]:
+            return self.neighbours
+        return Neighbours.of(self.features[self.kept], self.targets[self.kept])
 
     @property
     def validation_features(self) -> sp.csr_array:

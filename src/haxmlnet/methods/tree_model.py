@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from haxmlnet.data.tokens import TokenArray
 from haxmlnet.errors import ModelError
 from haxmlnet.linear import train_linear_model
-from haxmlnet.linear.neighbours import Neighbours
 from haxmlnet.methods.corpus_features import FEATURES_PER_LABEL
 from haxmlnet.methods.linear_part import CANDIDATES, MENTIONED, NEIGHBOURING, LinearPart, marked_true, tree_for_linear
 from haxmlnet.methods.preparation import Labelled, Prepared
@@ -176,10 +175,11 @@ def _linear_part(
             n_threads=n_threads,
             progress=progress,
         )
-        neighbours = Neighbours.of(x, y) if settings["neighbours"] else None
-        return LinearPart(linear, np.bincount(y.indices, minlength=tree.n_labels), None, prepared.names, neighbours)
+        return LinearPart(linear, np.bincount(y.indices, minlength=tree.n_labels), names=prepared.names)
 
     part = trained(features[prepared.kept], prepared.targets[prepared.kept], prepared.label_features)
+    if settings["neighbours"]:
+        part = replace(part, neighbours=prepared.kept_neighbours)
     ranking, signals = model.candidates(
         validation.tokens, prepared.validation_features, part, settings["beam"], CANDIDATES, n_threads
     )
@@ -191,7 +191,7 @@ def _linear_part(
         del part  # room for the next
         by_label = label_features(features, prepared.targets, FEATURES_PER_LABEL)
         part = trained(features, prepared.targets, by_label)
-    return replace(part, fusion=fusion)
+    return replace(part, fusion=fusion, neighbours=prepared.neighbours if settings["neighbours"] else None)
 
 
 def new_network(

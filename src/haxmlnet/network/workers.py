@@ -34,3 +34,14 @@ def workers(n_workers: int) -> Iterator[Map]:
     finally:
         # A thread that sets its own number also sets what later threads start with.
         torch.set_num_threads(n_threads)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep torch to one thread inside the block."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -13,9 +13,8 @@ from scipy.special import expit
 
 from haxmlnet.data.tokens import TokenArray, length_sorted_batches
 from haxmlnet.network.network import LabelAttentionNetwork
-from haxmlnet.network.workers import workers
+from haxmlnet.network.workers import one_thread, workers
 from haxmlnet.ranking import ABSENT, Ranking, rank
-from haxmlnet.search.fusion import one_thread
 from haxmlnet.tree import LabelTree, ancestors_of, children_of, marked_in_rows, parents_of, values_in_rows
 
 # Numbers in the largest array of a prediction batch, (B, C, H): 64 MB of float32 for each thread.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,24 +109,13 @@ def _fuse(  # type: ignore[no-untyped-def]
             probabilities[row, candidate] = one / (one + np.exp(-output))
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Keep torch to one thread: more would wait for each other longer than they work on so little."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def _trained(
     inputs: NDArray[np.float32], targets: NDArray[np.float32], seed: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
     import torch
     from torch import nn
+
+    from haxmlnet.network.workers import one_thread
 
     generator = torch.Generator().manual_seed(seed)
     with torch.random.fork_rng([]):
@@ -137,7 +125,7 @@ def _trained(
     optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.02, STEPS)
     x, y = torch.from_numpy(inputs), torch.from_numpy(targets)
-    with one_thread():
+    with one_thread():  # more would wait for each other longer than they work on so little
         for _ in range(STEPS):
             batch = torch.randint(len(x), (min(BATCH_SIZE, len(x)),), generator=generator)
             loss = nn.functional.binary_cross_entropy_with_logits(network(x[batch]), y[batch])
