@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from haxmlnet.network.encoder import BiLSTMEncoder, reversed_positions, take_positions
+from haxmlnet.network.encoder import BiLSTMEncoder, reversed_rows, turned
 
 N_WORDS, WORD_SIZE, HIDDEN = 20, 5, 4
 LENGTHS = torch.tensor([6, 1, 3, 5])
@@ -67,13 +67,24 @@ def test_a_generator_decides_every_dropout(word_dropout, state_dropout):
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_positions_turn_the_words_around_and_leave_padding():
-    positions = reversed_positions(torch.tensor([3, 1, 4]), 4)
-    assert positions.tolist() == [[2, 1, 0, 3], [0, 1, 2, 3], [3, 2, 1, 0]]
-    letters = torch.arange(12.0).reshape(3, 4, 1)
-    turned = take_positions(letters, positions)
-    assert turned[..., 0].tolist() == [[2, 1, 0, 3], [4, 5, 6, 7], [11, 10, 9, 8]]
-    assert torch.equal(take_positions(turned, positions), letters)
+def test_rows_turn_the_words_around_and_leave_padding():
+    rows = reversed_rows(torch.tensor([3, 1, 4]), 4)
+    letters = torch.arange(12.0).reshape(3, 4).T[..., None]  # (T, B, 1)
+    around = turned(letters, rows)
+    assert around[..., 0].T.tolist() == [[2, 1, 0, 3], [4, 5, 6, 7], [11, 10, 9, 8]]
+    assert torch.equal(turned(around, rows), letters)
+
+
+@pytest.mark.parametrize("attend_words", [False, True])
+@pytest.mark.parametrize("dropout", [0, 0.5])
+def test_gradients_are_those_of_the_formula(attend_words, dropout):
+    encoder = BiLSTMEncoder(torch.randn(N_WORDS, WORD_SIZE), HIDDEN, dropout, dropout, attend_words, False).double()
+    tokens, weights = tokens_of(LENGTHS), list(encoder.parameters())
+
+    def states(*_: Tensor) -> Tensor:
+        return encoder(tokens, LENGTHS, torch.Generator().manual_seed(0))
+
+    assert torch.autograd.gradcheck(states, weights)
 
 
 @pytest.mark.parametrize("sparse", [True, False])

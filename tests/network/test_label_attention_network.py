@@ -6,7 +6,7 @@ from torch import Tensor
 
 from haxmlnet.network import attention
 from haxmlnet.network.encoder import BiLSTMEncoder
-from haxmlnet.network.network import LabelAttentionNetwork, LabelHead
+from haxmlnet.network.network import LabelAttentionNetwork, LabelHead, _OwnLogits
 
 N_WORDS, WORD_SIZE, HIDDEN, N = 20, 5, 4, 9
 LENGTHS = torch.tensor([6, 1, 3, 5])
@@ -206,3 +206,11 @@ def test_a_generator_decides_what_is_dropped():
     encoded = [network.encode(TOKENS, LENGTHS, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)]
     assert torch.equal(encoded[0], encoded[1])
     assert not torch.equal(encoded[0], encoded[2])
+
+
+@pytest.mark.parametrize("shape", [(3, 6), (2, 3, 6)], ids=["all nodes", "candidates"])
+def test_gradients_of_own_outputs_are_those_of_the_formula(shape):
+    generator = torch.Generator().manual_seed(0)
+    hidden = torch.randn((2, 3, 5), dtype=torch.float64, generator=generator, requires_grad=True)
+    own = torch.randn(shape, dtype=torch.float64, generator=generator, requires_grad=True)
+    assert torch.autograd.gradcheck(_OwnLogits.apply, (hidden, own))

@@ -24,13 +24,25 @@ def label_attention(queries: Tensor, states: Tensor, values: Tensor, lengths: Te
 
 def attention_weights(queries: Tensor, states: Tensor, lengths: Tensor) -> Tensor:
     """Give the weights (B, C, T) of the words themselves."""
-    hidden = ~padding_mask(lengths, states.shape[1])  # (B, T)
+    absent = _padding_scores(lengths, states)  # (B, T)
     if queries.dim() == 2:
         # One matrix product for the whole batch.
-        scores = (states @ queries.T).masked_fill(hidden[:, :, None], -torch.inf)
-        return scores.softmax(dim=1).transpose(1, 2)
+        scores = states @ queries.T
+        return (scores if absent is None else scores.add_(absent[:, :, None])).softmax(dim=1).transpose(1, 2)
     scores = queries @ states.transpose(1, 2)
-    return scores.masked_fill(hidden[:, None, :], -torch.inf).softmax(dim=-1)
+    return (scores if absent is None else scores.add_(absent[:, None, :])).softmax(dim=-1)
+
+
+def _padding_scores(lengths: Tensor, states: Tensor) -> Tensor | None:
+    """Give what is added to the scores (B, T): nothing for words, minus infinity for padding; None: no padding.
+
+    Adding passes gradients on as they are; filling in would copy scores and gradients.
+    """
+    width = states.shape[1]
+    if lengths.device.type == "cpu" and int(lengths.min()) == width:
+        return None
+    absent = torch.zeros(len(lengths), width, dtype=states.dtype, device=states.device)
+    return absent.masked_fill_(~padding_mask(lengths, width), -torch.inf)
 
 
 def _fused_attention(queries: Tensor, states: Tensor, values: Tensor, lengths: Tensor) -> Tensor:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
@@ -15,12 +18,20 @@ class ByteDropout(nn.Module):
         self.threshold = round(p * 256)
 
     def forward(self, x: Tensor, generator: Generator | None = None) -> Tensor:
-        """Drop in training; otherwise do nothing. The generator decides on a processor, torch's own elsewhere."""
+        """Drop in training; otherwise do nothing."""
+        factors = self.factors(x.shape, x.device, generator)
+        return x if factors is None else x * factors
+
+    def factors(self, shape: Sequence[int], device: torch.device, generator: Generator | None = None) -> Tensor | None:
+        """Draw what numbers of a shape are multiplied with in training; none: they stay as they are.
+
+        The generator decides on a processor, torch's own elsewhere.
+        """
         if not self.training or self.threshold == 0:
-            return x
-        if x.device.type != "cpu":
-            return F.dropout(x, self.threshold / 256)
-        n_words = -(-x.numel() // 8)
-        words = torch.empty(n_words, dtype=torch.int64).random_(-(2**63), None, generator=generator)
-        kept = words.view(torch.uint8)[: x.numel()].view(x.shape) >= self.threshold
-        return x * kept * (256 / (256 - self.threshold))
+            return None
+        if device.type != "cpu":
+            return F.dropout(torch.ones(shape, device=device), self.threshold / 256)
+        n_numbers = math.prod(shape)
+        words = torch.empty(-(-n_numbers // 8), dtype=torch.int64).random_(-(2**63), None, generator=generator)
+        kept = words.view(torch.uint8)[:n_numbers].view(shape) >= self.threshold
+        return kept.to(torch.float32).mul_(256 / (256 - self.threshold))

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Generator, Tensor, nn
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
 
 from haxmlnet.network.attention import label_attention
 from haxmlnet.network.encoder import BiLSTMEncoder
@@ -49,8 +52,8 @@ class LabelHead(nn.Module):
         logits = self.last(hidden).squeeze(-1)
         if self.outputs is None:
             return logits
-        own = _rows(self.outputs, candidates)  # (N, M + 1) or (B, C, M + 1)
-        return logits + (hidden * own[..., :-1]).sum(-1) + own[..., -1]
+        own: Tensor = _OwnLogits.apply(hidden, _rows(self.outputs, candidates))  # type: ignore[no-untyped-call]
+        return logits + own
 
     def start_bias(self, rate: float) -> None:
         """Start the last bias at the log-odds of the mean label rate.
@@ -102,6 +105,31 @@ class LabelAttentionNetwork(nn.Module):
         for head in self.heads:
             for part in ("first", "middle", "last"):
                 getattr(head, part).load_state_dict(getattr(above.heads[-1], part).state_dict())
+
+
+class _OwnLogits(Function):
+    """u . r + b for each r (B, C, M) and its u and b in one row, (N, M + 1) or (B, C, M + 1).
+
+    Slices in a plain formula would fill and add whole arrays on the way back.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, own: Tensor) -> Tensor:
+        ctx.save_for_backward(hidden, own)
+        return (hidden * own[..., :-1]).sum(-1) + own[..., -1]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        hidden, own = ctx.saved_tensors
+        of_own = torch.empty_like(own)
+        if own.dim() == 2:
+            of_own[:, :-1] = torch.bmm(gradient.T[:, None, :], hidden.transpose(0, 1))[:, 0]
+            of_own[:, -1] = gradient.sum(dim=0)
+        else:
+            torch.mul(hidden, gradient[..., None], out=of_own[..., :-1])
+            of_own[..., -1] = gradient
+        return gradient[..., None] * own[..., :-1], of_own
 
 
 def _hidden_layers(sizes: Sequence[int]) -> list[nn.Module]:

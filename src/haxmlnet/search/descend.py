@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from haxmlnet.data.tokens import TokenArray, length_sorted_batches
+from haxmlnet.network.memory import kept_memory
 from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.network.workers import one_thread, workers
 from haxmlnet.ranking import ABSENT, Ranking, rank
@@ -85,7 +86,7 @@ def search_levels(
     batches = list(length_sorted_batches(tokens.lengths, _batch_limit(network, tree, kept_widths), MAX_TOKENS))
     n_workers = min(torch.get_num_threads(), len(batches)) if network.device.type == "cpu" else 1
     try:
-        with workers(n_workers) as run:
+        with kept_memory() if len(batches) > 1 else nullcontext(), workers(n_workers) as run:
             for rows, best in run(search_batch, batches):
                 ids[rows, : best.ids.shape[1]] = best.ids
                 scores[rows, : best.ids.shape[1]] = best.scores

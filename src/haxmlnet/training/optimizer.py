@@ -3,74 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from haxmlnet.network.workers import Map
-
-
-class RowAdam:
-    """Adam for a table of which a batch touches few rows, in a quarter of the memory beside the weights.
-
-    There is one second moment a row, the mean of those of its numbers, and first moments have 16 bits.
-    """
-
-    def __init__(self, table: Tensor, learning_rate: float, decays: tuple[float, float] = (0.9, 0.999)) -> None:
-        self.table, self.decays = table, decays
-        self.param_groups: list[dict[str, Any]] = [{"params": [table], "lr": learning_rate}]
-        self.n_steps = 0
-        self.means = torch.zeros_like(table, dtype=torch.bfloat16, requires_grad=False)
-        self.squares = torch.zeros(len(table), dtype=torch.float32, device=table.device)
-
-    @torch.no_grad()
-    def step(self) -> None:
-        """Update the rows that have a gradient."""
-        if self.table.grad is None:
-            return
-        rows, values = self.table.grad._indices()[0], self.table.grad._values()
-        first, second = self.decays
-        self.n_steps += 1
-        means = self.means[rows].float().mul_(first).add_(values, alpha=1 - first)
-        squares = self.squares[rows].mul_(second).add_(values.square().mean(dim=1), alpha=1 - second)
-        self.means[rows], self.squares[rows] = means.to(torch.bfloat16), squares
-        sizes = (squares / (1 - second**self.n_steps)).sqrt_().add_(1e-8)
-        rate = self.param_groups[0]["lr"] / (1 - first**self.n_steps)
-        self.table.index_add_(0, rows, means.div_(sizes[:, None]), alpha=-rate)
-
-    def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradient."""
-        self.table.grad = None
-
-    def state_dict(self) -> dict[str, Any]:
-        """Give the state in the form of torch's optimizers, with numbers that every format of files knows."""
-        bits = self.means.view(torch.int16)
-        return {"state": {0: {"step": self.n_steps, "means": bits, "squares": self.squares}}}
-
-    def load_state_dict(self, whole: dict[str, Any]) -> None:
-        """Take back what `state_dict` gave."""
-        state = whole["state"][0]
-        self.n_steps = int(state["step"])
-        self.means.copy_(state["means"].view(torch.bfloat16))
-        self.squares.copy_(state["squares"])
+from haxmlnet.training.tables import RowAdam, TableAdam
 
 
 class Optimizer:
-    """Adam for the dense weights, and for each table of which a batch touches few rows SparseAdam or RowAdam."""
+    """Adam for the dense weights, and for each table of which a batch touches few rows TableAdam or RowAdam."""
 
     def __init__(
         self, network: nn.Module, sparse: Iterable[Tensor], learning_rate: float, row_moments: bool = False
     ) -> None:
         lazy = {id(weight): weight for weight in sparse if weight.requires_grad}
-        dense = [weight for weight in network.parameters() if weight.requires_grad and id(weight) not in lazy]
+        self.dense = [weight for weight in network.parameters() if weight.requires_grad and id(weight) not in lazy]
         self.learning_rate = learning_rate
-        self.weights = [*dense, *lazy.values()]
-        self.parts: list[torch.optim.Optimizer | RowAdam] = [torch.optim.Adam(dense, lr=learning_rate)]
-        for table in lazy.values():
-            part = RowAdam(table, learning_rate) if row_moments else torch.optim.SparseAdam([table], lr=learning_rate)
-            self.parts.append(part)
+        self.weights = [*self.dense, *lazy.values()]
+        """In the order in which gradients are given."""
+        self.adam = torch.optim.Adam(self.dense, lr=learning_rate)
+        self.tables = [RowAdam(table) if row_moments else TableAdam(table) for table in lazy.values()]
         self.mean_norm = 0.0
 
     def step(self, gradients: Sequence[Sequence[Tensor | None]], scale: float, clip: float, run: Map = map) -> None:
@@ -79,17 +35,41 @@ class Optimizer:
         Gradients come in parts, each with one entry for each of `weights`; they are added up. What can be done side
         by side is given to `run`.
         """
-        norms = list(run(_set_gradient, zip(self.weights, zip(*gradients, strict=True), strict=True)))
+        of_weights = list(zip(*gradients, strict=True))
+        jobs: list[Callable[[], Any]] = [partial(self._set_gradients, of_weights[: len(self.dense)])]
+        for table, parts in zip(self.tables, of_weights[len(self.dense) :], strict=True):
+            jobs += table.jobs_of_gradients(parts)
+        norms = list(run(_done, jobs))
         shrink = self._shrink(math.hypot(*norms), clip) if clip > 0 else 1.0
+        rate = self.learning_rate * scale
+        jobs = [partial(self._step_dense, rate, shrink)]
+        for table in self.tables:
+            jobs += table.jobs_of_step(rate, shrink)
+        list(run(_done, jobs))
+        for table in self.tables:
+            table.gradients = None
 
-        def update(part: torch.optim.Optimizer | RowAdam) -> None:
-            for group in part.param_groups:
-                group["lr"] = self.learning_rate * scale
-                _shorten(group["params"], shrink)
-            part.step()
-            part.zero_grad(set_to_none=True)
+    def _set_gradients(self, gradients: Sequence[Sequence[Tensor | None]]) -> float:
+        """Add the parts of the dense gradients up, and give their length."""
+        norms = [0.0]
+        for weight, parts in zip(self.dense, gradients, strict=True):
+            present = [part for part in parts if part is not None]
+            weight.grad = sum(present[1:], start=present[0]) if present else None
+            norms += [] if weight.grad is None else [float(weight.grad.norm())]
+        return math.hypot(*norms)
 
-        list(run(update, self.parts))
+    def _step_dense(self, rate: float, shrink: float) -> None:
+        for weight in self.dense:
+            if shrink != 1 and weight.grad is not None:
+                weight.grad.mul_(shrink)
+        self.adam.param_groups[0]["lr"] = rate
+        self.adam.step()
+        self.adam.zero_grad(set_to_none=True)
+
+    def forget(self) -> None:
+        """Let go of the moments: no step comes after this."""
+        self.adam.state.clear()
+        self.tables.clear()
 
     def _shrink(self, norm: float, factor: float) -> float:
         """Say by how much gradients of this length are shortened, and learn how long they usually are."""
@@ -102,52 +82,28 @@ class Optimizer:
     def tensors(self) -> dict[str, Tensor]:
         """Give the whole state as named tensors, for a checkpoint."""
         state = {"mean_norm": torch.tensor(self.mean_norm, dtype=torch.float64)}
-        for p, part in enumerate(self.parts):
-            for i, values in part.state_dict()["state"].items():
-                for name, value in values.items():
-                    state[f"{p}.{i}.{name}"] = torch.as_tensor(value)
+        for i, values in self.adam.state_dict()["state"].items():
+            state |= {f"0.{i}.{name}": value for name, value in values.items()}
+        for p, table in enumerate(self.tables, 1):
+            state |= {f"{p}.0.{name}": torch.as_tensor(value) for name, value in table.state().items()}
         return state
 
     def load_tensors(self, state: dict[str, Tensor]) -> None:
         """Take back what `tensors` gave."""
         self.mean_norm = float(state["mean_norm"])
-        for p, part in enumerate(self.parts):
-            whole = part.state_dict()
-            for key, value in state.items():
-                owner, _, rest = key.partition(".")
-                if owner == str(p):
-                    index, name = rest.split(".")
-                    whole["state"].setdefault(int(index), {})[name] = _as_saved(part, value)
-            part.load_state_dict(whole)
+        parts: dict[int, dict[int, dict[str, Tensor]]] = {}
+        for key, value in state.items():
+            if key != "mean_norm":
+                part, index, name = key.split(".")
+                parts.setdefault(int(part), {}).setdefault(int(index), {})[name] = value
+        self.adam.load_state_dict({**self.adam.state_dict(), "state": parts.get(0, {})})
+        for p, table in enumerate(self.tables, 1):
+            if p in parts:
+                table.load(parts[p][0])
 
 
-def _set_gradient(of: tuple[Tensor, Sequence[Tensor | None]]) -> float:
-    """Add the parts of a weight's gradient up, and give its length."""
-    weight, parts = of
-    weight.grad = None
-    for part in parts:
-        if part is not None:
-            weight.grad = part if weight.grad is None else weight.grad + part
-    if weight.grad is None:
-        return 0.0
-    if weight.grad.is_sparse:
-        weight.grad = weight.grad.coalesce()
-    return float(_numbers(weight.grad).norm())
-
-
-def _shorten(weights: Iterable[Tensor], factor: float) -> None:
-    for weight in weights:
-        if factor != 1 and weight.grad is not None:
-            _numbers(weight.grad).mul_(factor)
-
-
-def _numbers(gradient: Tensor) -> Tensor:
-    return gradient._values() if gradient.is_sparse else gradient
-
-
-def _as_saved(part: torch.optim.Optimizer | RowAdam, value: Tensor) -> Tensor | int:
-    # Adam counts its steps in a tensor, the others in a plain number.
-    return value if isinstance(part, torch.optim.Adam) or value.dim() > 0 else int(value)
+def _done(job: Callable[[], Any]) -> Any:
+    return job()
 
 
 def step_scale(step: int, n_steps: int, warmup: float, final: float) -> float:

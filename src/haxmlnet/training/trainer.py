@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from haxmlnet.data.tokens import similar_length_batches
 from haxmlnet.errors import HaxmlnetError, TrainingInterrupted
+from haxmlnet.network.memory import kept_memory
 from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.network.workers import Map, workers
 from haxmlnet.progress import Progress
@@ -81,6 +82,7 @@ class Trainer:
         self._load_state()
         device = self.network.device
         with (
+            kept_memory(),
             torch.random.fork_rng([device] if device.type == "cuda" else []),
             workers(n_parts(self.plan.batch_size, device)) as self.map,
             self.progress.stage(self.name, self.n_steps, "batches") as advance,
@@ -158,7 +160,7 @@ class Trainer:
             self.checkpoints.keep_weights(self.name, self.step, numpy_arrays(self.network.state_dict()))
 
     def _take_best(self) -> None:
-        self.optimizer.parts.clear()  # room for the weights that are read
+        self.optimizer.forget()  # room for the weights that are read
         if self.checkpoints is None:
             self.network.load_state_dict(self.best)
             return

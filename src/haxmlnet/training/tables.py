@@ -1,0 +1,158 @@
+"""Adam for tables of which a batch touches few rows: their gradients are added up, and only these rows change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from haxmlnet.training import table_kernels as kernels
+
+DECAYS = 0.9, 0.999
+EPSILON = 1e-8
+# Columns of a table that are worked on at once: threads share a table by its columns.
+COLUMNS = 128
+
+
+class RowGradients:
+    """The gradients of a batch for the rows of a table, added up."""
+
+    def __init__(self, table: Tensor, parts: Sequence[Tensor], slots: NDArray[np.int32] | None) -> None:
+        self.n_columns = table.shape[1]
+        if slots is None:
+            total: Tensor = sum(parts[1:], start=parts[0]).coalesce()
+            self.rows, self.sums = total._indices()[0], total._values()
+            self.values: list[NDArray[np.float32]] = []
+            return
+        ids = [part._indices()[0].numpy() for part in parts]
+        self.values = [part._values().contiguous().numpy() for part in parts]
+        n_ids = sum(map(len, ids))
+        rows, places, is_first = np.empty(n_ids, np.int64), np.empty(n_ids, np.int32), np.empty(n_ids, np.bool_)
+        n_rows = kernels.number_rows(np.concatenate(ids), slots, rows, places, is_first)
+        bounds = np.cumsum([len(part) for part in ids])[:-1]
+        self.places, self.is_first = np.split(places, bounds), np.split(is_first, bounds)
+        self.rows, self.sums = torch.from_numpy(rows[:n_rows]), torch.empty(n_rows, self.n_columns)
+
+    def column_blocks(self) -> list[tuple[int, int]]:
+        """Divide the columns among jobs, always in the same way."""
+        return [(first, min(first + COLUMNS, self.n_columns)) for first in range(0, self.n_columns, COLUMNS)]
+
+    def add_up(self, first: int, last: int) -> float:
+        """Add the parts up in some columns; give their length."""
+        if not self.values:
+            return float(self.sums[:, first:last].norm())
+        sums = self.sums.numpy()
+        for values, places, is_first in zip(self.values, self.places, self.is_first, strict=True):
+            kernels.add_rows(values, places, is_first, sums, first, last)
+        return math.sqrt(kernels.squared_length(sums, len(sums), first, last))
+
+
+class TableAdam:
+    """Adam for the rows that have a gradient; those of the others rest."""
+
+    def __init__(self, table: Tensor) -> None:
+        self.table, self.n_steps = table, 0
+        self._slots = np.full(len(table), -1, np.int32) if table.device.type == "cpu" else None
+        self.gradients: RowGradients | None = None
+        self._make_moments()
+
+    def _make_moments(self) -> None:
+        self.means, self.squares = (zeros(self.table.shape, torch.float32, self.table.device) for _ in range(2))
+
+    def jobs_of_gradients(self, parts: Sequence[Tensor | None]) -> list[Callable[[], float]]:
+        """Give the work of adding the gradients up, in jobs that each give a length."""
+        present = [part for part in parts if part is not None]
+        self.gradients = RowGradients(self.table.detach(), present, self._slots) if present else None
+        if self.gradients is None:
+            return []
+        return [partial(self.gradients.add_up, *columns) for columns in self.gradients.column_blocks()]
+
+    def jobs_of_step(self, rate: float, shrink: float) -> list[Callable[[], None]]:
+        """Give the work of a step along the gradients times `shrink`, in jobs."""
+        if self.gradients is None:
+            return []
+        self.n_steps += 1
+        if self._slots is None:
+            return [partial(self._step, self.gradients, rate, shrink)]
+        return [partial(self._step_in, self.gradients, rate, shrink, *c) for c in self.gradients.column_blocks()]
+
+    def _step_in(self, gradients: RowGradients, rate: float, shrink: float, first: int, last: int) -> None:
+        decay, square_decay = DECAYS
+        size = rate * math.sqrt(1 - square_decay**self.n_steps) / (1 - decay**self.n_steps)
+        numbers = (decay, square_decay, size, EPSILON)
+        kernels.update_rows(
+            gradients.rows.numpy(), gradients.sums.numpy(), np.float32(shrink), self.table.detach().numpy(),
+            self.means.numpy(), self.squares.numpy(), first, last, *(np.float32(number) for number in numbers),
+        )  # fmt: skip
+
+    @torch.no_grad()
+    def _step(self, gradients: RowGradients, rate: float, shrink: float) -> None:
+        rows, values, (decay, square_decay) = gradients.rows, gradients.sums * shrink, DECAYS
+        means = self.means[rows].mul_(decay).add_(values, alpha=1 - decay)
+        squares = self.squares[rows].mul_(square_decay).addcmul_(values, values, value=1 - square_decay)
+        self.means[rows], self.squares[rows] = means, squares
+        size = rate * math.sqrt(1 - square_decay**self.n_steps) / (1 - decay**self.n_steps)
+        self.table.index_add_(0, rows, means.div_(squares.sqrt_().add_(EPSILON)), alpha=-size)
+
+    def state(self) -> dict[str, Any]:
+        """Give what a checkpoint needs, by the names that torch's optimizers use."""
+        return {"step": self.n_steps, "exp_avg": self.means, "exp_avg_sq": self.squares} if self.n_steps else {}
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        """Take back what `state` gave."""
+        self.n_steps = int(state["step"])
+        self.means.copy_(state["exp_avg"])
+        self.squares.copy_(state["exp_avg_sq"])
+
+
+class RowAdam(TableAdam):
+    """The same in a quarter of the memory beside the weights.
+
+    There is one second moment a row, the mean of those of its numbers, and first moments have 16 bits.
+    """
+
+    def _make_moments(self) -> None:
+        device = self.table.device
+        self.means = zeros(self.table.shape, torch.bfloat16, device)
+        self.squares = zeros(self.table.shape[:1], torch.float32, device)
+
+    def jobs_of_step(self, rate: float, shrink: float) -> list[Callable[[], None]]:
+        """Give the work of a step along the gradients times `shrink`: one job, as a row has but one moment."""
+        if self.gradients is None:
+            return []
+        self.n_steps += 1
+        return [partial(self._step, self.gradients, rate, shrink)]
+
+    @torch.no_grad()
+    def _step(self, gradients: RowGradients, rate: float, shrink: float) -> None:
+        rows, values, (decay, square_decay) = gradients.rows, gradients.sums.mul_(shrink), DECAYS
+        means = self.means[rows].float().mul_(decay).add_(values, alpha=1 - decay)
+        squares = self.squares[rows].mul_(square_decay).add_(values.square().mean(dim=1), alpha=1 - square_decay)
+        self.means[rows], self.squares[rows] = means.to(torch.bfloat16), squares
+        sizes = (squares / (1 - square_decay**self.n_steps)).sqrt_().add_(EPSILON)
+        self.table.index_add_(0, rows, means.div_(sizes[:, None]), alpha=-rate / (1 - decay**self.n_steps))
+
+    def state(self) -> dict[str, Any]:
+        """Give what a checkpoint needs, with numbers that every format of files knows."""
+        bits = self.means.view(torch.int16)
+        return {"step": self.n_steps, "means": bits, "squares": self.squares} if self.n_steps else {}
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        """Take back what `state` gave."""
+        self.n_steps = int(state["step"])
+        self.means.copy_(state["means"].view(torch.bfloat16))
+        self.squares.copy_(state["squares"])
+
+
+def zeros(shape: Sequence[int], kind: torch.dtype, device: torch.device) -> Tensor:
+    """Give zeros; on a processor, those of rows that no batch touches take no memory."""
+    if device.type != "cpu":
+        return torch.zeros(shape, dtype=kind, device=device)
+    bytes_each = torch.empty(0, dtype=kind).element_size()
+    return torch.from_numpy(np.zeros(math.prod(shape) * bytes_each, np.uint8)).view(kind).view(*shape)

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import resource
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+
+from haxmlnet.network import memory
+from haxmlnet.network.memory import kept_memory
+
+pytestmark = pytest.mark.skipif(memory._glibc() is None, reason="needs glibc")
+
+
+def faults_of_many_arrays() -> int:
+    """Fill 60 arrays of 8 MB one after the other, up to 12 of them alive; count the pages asked for."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    kept: list[torch.Tensor] = []
+    for i in range(60):
+        kept = [*kept[-11:], torch.full((2_000_000,), float(i))]
+        if i % 12 == 11:
+            kept = []
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs page faults as Linux counts them")
+def test_freed_arrays_are_used_again_inside():
+    with kept_memory():
+        faults_of_many_arrays()
+        again = faults_of_many_arrays()
+    outside = faults_of_many_arrays()
+    assert again < outside / 4
+
+
+def test_threads_keep_their_memory_as_well():
+    with kept_memory(), ThreadPoolExecutor(1) as thread:
+        thread.submit(faults_of_many_arrays).result()
+        assert thread.submit(faults_of_many_arrays).result() < 2_000
+
+
+def test_blocks_nest():
+    with kept_memory():
+        with kept_memory():
+            pass
+        assert memory._n_blocks == 1
+        faults_of_many_arrays()
+        assert faults_of_many_arrays() < 2_000
+    assert memory._n_blocks == 0
+
+
+def test_elsewhere_it_does_nothing(monkeypatch):
+    monkeypatch.setattr(memory, "_glibc", lambda: None)
+    with kept_memory():
+        assert memory._n_blocks == 0
