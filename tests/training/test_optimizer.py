@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from haxmlnet.network.workers import workers
 from haxmlnet.training.optimizer import Optimizer, step_scale
+from haxmlnet.training.tables import COLUMNS
 
 
 def test_the_step_size_rises_and_falls():
@@ -103,6 +104,35 @@ def test_rows_share_their_second_moment_if_asked():
             size = (squares[row] / (1 - 0.999**step)).sqrt()
             expected[row] -= 0.05 * means[row] / (1 - 0.9**step) / size
     torch.testing.assert_close(tables.table.detach(), expected, rtol=0, atol=3e-3)  # first moments have 8 bits
+
+
+@pytest.mark.parametrize("row_moments", [False, True])
+def test_the_way_of_other_devices_leads_to_the_same(row_moments):
+    ours, others = Tables(), Tables()
+    here, there = ours.optimizer(row_moments), others.optimizer(row_moments)
+    for table in there.tables:
+        table._slots = None
+    for seed, factor in enumerate([1, 1, 50, 1]):
+        for tables, optimizer in ((ours, here), (others, there)):
+            parts = [tables.random_part(optimizer, seed, factor), tables.random_part(optimizer, seed + 50, factor)]
+            optimizer.step(parts, 1, clip=2)
+    assert_close(ours.values(), others.values())
+
+
+@pytest.mark.parametrize("width", [1, COLUMNS, COLUMNS + 1, 3 * COLUMNS])
+def test_tables_of_any_width(width):
+    generator = torch.Generator().manual_seed(0)
+    ours = nn.Embedding.from_pretrained(torch.randn(5, width, generator=generator), freeze=False)
+    theirs = nn.Embedding.from_pretrained(ours.weight.detach().clone(), freeze=False)
+    optimizer = Optimizer(nn.ModuleList([nn.Linear(1, 1, bias=False), ours]), [ours.weight], 0.1)
+    sparse_adam = torch.optim.SparseAdam([theirs.weight], lr=0.1)
+    for rows in ([0, 3, 3], [4], [3, 0, 0, 3]):
+        values = torch.randn(len(rows), width, generator=generator)
+        gradient = torch.sparse_coo_tensor(torch.tensor([rows]), values, (5, width), check_invariants=True)
+        optimizer.step([[None, gradient]], 1, clip=0)
+        theirs.weight.grad = gradient
+        sparse_adam.step()
+    torch.testing.assert_close(ours.weight, theirs.weight, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("clip", [0, 2])
