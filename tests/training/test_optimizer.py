@@ -132,7 +132,8 @@ def test_tables_of_any_width(width):
         optimizer.step([[None, gradient]], 1, clip=0)
         theirs.weight.grad = gradient
         sparse_adam.step()
-    torch.testing.assert_close(ours.weight, theirs.weight, rtol=1e-5, atol=1e-6)
+    # A step moves weights by 0.1; where gradients cancel out, their rounding decides the last digits of it.
+    torch.testing.assert_close(ours.weight, theirs.weight, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("clip", [0, 2])
