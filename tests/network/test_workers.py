@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -7,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from haxmlnet.network.workers import workers
+from haxmlnet.network.workers import one_thread_each, workers
 
 
 @pytest.fixture(autouse=True)
@@ -98,3 +100,49 @@ def test_an_exception_between_the_parts_does_not_wait_for_all_of_them():
         interrupted_work()
     assert len(done) < 1000
     assert threads_of_a_new_thread() == 4
+
+
+def test_two_jobs_have_a_thread_each_without_gradients():
+    met = threading.Barrier(2, timeout=30)
+
+    def job(number: int) -> tuple[int, int, bool]:
+        met.wait()
+        return number, torch.get_num_threads(), torch.is_grad_enabled()
+
+    for _ in range(2):
+        with one_thread_each() as run, torch.inference_mode():
+            assert list(run(job, [1, 2])) == [(1, 1, False), (2, 1, False)]
+        assert torch.get_num_threads() == 4
+        assert threads_of_a_new_thread() == 4
+
+
+def test_an_error_of_either_job_is_raised():
+    for wrong in (1, 2):
+        with one_thread_each() as run, pytest.raises(ZeroDivisionError):
+            list(run(lambda number, wrong=wrong: 1 / (number - wrong), [1, 2]))
+
+
+def test_who_may_use_one_thread_alone_gets_no_other():
+    torch.set_num_threads(1)
+    with one_thread_each() as run:
+        assert set(run(lambda number: threading.current_thread(), [1, 2])) == {threading.current_thread()}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs copies of processes")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_copy_of_the_process_has_a_helper_of_its_own():
+    with one_thread_each() as run:
+        list(run(str, [1, 2]))
+    process = os.fork()
+    if process == 0:
+        with one_thread_each() as run:
+            os._exit(0 if list(run(str, [1, 2])) == ["1", "2"] else 1)
+    for _ in range(3000):
+        finished, code = os.waitpid(process, os.WNOHANG)
+        if finished:
+            break
+        time.sleep(0.01)
+    else:
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+    assert (finished, code) == (process, 0)

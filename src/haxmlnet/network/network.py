@@ -14,6 +14,7 @@ from torch.autograd.function import once_differentiable
 
 from haxmlnet.network.attention import label_attention
 from haxmlnet.network.encoder import BiLSTMEncoder
+from haxmlnet.network.workers import Map
 
 
 class LabelHead(nn.Module):
@@ -94,9 +95,9 @@ class LabelAttentionNetwork(nn.Module):
         assert isinstance(head, LabelHead)
         return head
 
-    def encode(self, tokens: Tensor, lengths: Tensor, generator: Generator | None = None) -> Tensor:
+    def encode(self, tokens: Tensor, lengths: Tensor, generator: Generator | None = None, run: Map = map) -> Tensor:
         """Give the states (B, T, H) that the heads read; the generator decides what is dropped in training."""
-        states: Tensor = self.encoder(tokens, lengths, generator)
+        states: Tensor = self.encoder(tokens, lengths, generator, run)
         return states
 
     def start_from(self, above: LabelAttentionNetwork) -> None:

@@ -6,9 +6,11 @@ they never wait for each other.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, TypeVar
 
 import torch
@@ -34,6 +36,36 @@ def workers(n_workers: int) -> Iterator[Map]:
     finally:
         # A thread that sets its own number also sets what later threads start with.
         torch.set_num_threads(n_threads)
+
+
+@contextmanager
+def one_thread_each() -> Iterator[Map]:
+    """Give a `map` of two jobs at a time, one of them in a thread that waits for such work, each with one thread.
+
+    Nothing in it learns: gradients are off.
+    """
+    run = _two_at_a_time if torch.get_num_threads() > 1 else map
+    with one_thread():
+        yield run
+
+
+def _two_at_a_time(function: Callable[[P], R], jobs: Iterable[P]) -> Iterator[R]:
+    first, *others = jobs
+    waiting = [_helper(os.getpid()).submit(_without_gradients, function, job) for job in others]
+    yield function(first)
+    for result in waiting:
+        yield result.result()
+
+
+def _without_gradients(function: Callable[[P], R], job: P) -> R:
+    with torch.inference_mode():  # each thread has its own mode
+        return function(job)
+
+
+@cache
+def _helper(process: int) -> ThreadPoolExecutor:
+    # A process that is a copy of another one has none of its threads.
+    return ThreadPoolExecutor(1, "haxmlnet", torch.set_num_threads, (1,))
 
 
 @contextmanager

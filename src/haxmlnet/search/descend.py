@@ -14,7 +14,7 @@ from scipy.special import expit
 from haxmlnet.data.tokens import TokenArray, length_sorted_batches
 from haxmlnet.network.memory import kept_memory
 from haxmlnet.network.network import LabelAttentionNetwork
-from haxmlnet.network.workers import one_thread, workers
+from haxmlnet.network.workers import one_thread_each, workers
 from haxmlnet.ranking import ABSENT, Ranking, rank
 from haxmlnet.tree import LabelTree, ancestors_of, children_of, marked_in_rows, parents_of, values_in_rows
 
@@ -114,8 +114,9 @@ def _search_batch(
     if above is not None:
         scored = [(above.ids, above.logits[..., level]) for level in range(above.logits.shape[-1])]
     with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-        with one_thread() if len(tokens) == 1 else nullcontext():  # at every word, two would wait for each other
-            states = network.encode(tokens, lengths)
+        # Two threads on one document would wait for each other at every word.
+        with one_thread_each() if len(tokens) == 1 and device.type == "cpu" else nullcontext(map) as run:
+            states = network.encode(tokens, lengths, run=run)
         for level in network.levels:
             candidates, parent_scores = None, None
             nodes = np.broadcast_to(
