@@ -43,7 +43,7 @@ def measured(names: list[str], run: Run) -> Iterator[Row]:
                 all_after, own_after = busy_seconds()
                 others = max(all_after - all_before - (own_after - own_before), 0)
                 share = others / (time.perf_counter() - started) / (os.cpu_count() or 1)
-                row.details["others_share"] = share
+                row.details["others_share"] = min(share, 1.0)  # the system counts in hundredths of a second
                 yield row
         except Unavailable as reason:
             yield Row(f"{name}: {reason}", None, "")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from benchmarks.inputs import write_documents, write_features
 from benchmarks.speed import __main__ as speed
 from benchmarks.speed import many_documents, neural_peer, one_document, training
 from benchmarks.speed.documents import first_documents, part_of
@@ -166,8 +167,10 @@ def test_operations_are_those_that_torch_counts():
     first_states = 2 * 2 * 4 * (4 * 8) * 8  # products with the zeros before the first word, which we do not count
     needed = total_operations(calls).total - own_outputs
     assert forward == needed + first_states
-    # These zeros need no gradient, but torch computes what they add to that of the weights.
-    assert counter.get_total_flops() == FORWARD_AND_BACKWARD * needed + 2 * first_states
+    # These zeros need no gradient, but torch computes what they add to that of the weights. On the way back, the own
+    # outputs of all nodes get their gradients by a product that torch counts.
+    own_gradients = 2 * 4 * 16 * 5
+    assert counter.get_total_flops() == FORWARD_AND_BACKWARD * needed + 2 * first_states + own_gradients
 
 
 def test_padding_and_absent_candidates_are_no_useful_operations():
@@ -301,6 +304,16 @@ def test_a_kept_model_is_timed_on_one_and_on_many_documents(linear_tree, data):
     assert many["seconds"] > 0
 
 
+def test_a_tree_alone_is_trained_on_the_features_of_the_bench_and_timed_on_them(data, tmp_path):
+    inputs, model = tmp_path / "inputs", tmp_path / "tree"
+    write_documents(data / "cve_products", "test", inputs)
+    write_features(inputs)
+    many_documents._train_on_features(inputs, 1, 0, model)
+    figures = many_documents.predict_features(model, inputs / "judged.jsonl", 1)
+    assert figures["documents"] == 20
+    assert figures["seconds"] > 0
+
+
 def test_the_large_model_may_take_twice_as_long_as_the_small_one(tmp_path, monkeypatch):
     def measured(run, method, size):
         ms = 8.0 if size is SMALL else 17.0
@@ -316,7 +329,8 @@ def test_the_median_of_the_ratios_of_rounds_counts(tmp_path, monkeypatch):
     own, peer = iter([1.0, 2.0, 4.0]), iter([2.0, 2.0, 2.0])
     monkeypatch.setattr(many_documents, "run_alone", lambda *_: {"seconds": next(own), "documents": 100})
     monkeypatch.setattr(many_documents, "run_command", lambda _: json.dumps({"seconds": next(peer)}))
-    row = many_documents._compared(Run(tmp_path, rounds=3), tmp_path, tmp_path, tmp_path, 20.0)
+    run, predict = Run(tmp_path, rounds=3), many_documents.predict_all
+    row = many_documents._compared(run, "ours", predict, tmp_path, tmp_path, tmp_path, 20.0)
     assert (row.value, row.reached) == (1.0, True)
     assert row.details["ratio_with_tfidf"] == 2.0
     assert row.details["documents_per_second"] == 50.0
