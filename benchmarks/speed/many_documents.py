@@ -66,13 +66,16 @@ def _compared(
         peer = run_command([PEERS_PYTHON, "-m", "benchmarks.speed.pecos_predict", task])
         peer_seconds.append(json.loads(peer)["seconds"])
     n, tfidf_seconds = figures["documents"], tfidf_ms * figures["documents"] / 1000
+    own_tfidf_seconds = tfidf_seconds if predict is predict_features else 0.0
     pairs = list(zip(own_seconds, peer_seconds, strict=True))
     details = {
         "documents": n,
         "documents_per_second": n / statistics.median(own_seconds),
         "libpecos_documents_per_second": n / statistics.median(peer_seconds),
         "libpecos_with_tfidf_documents_per_second": n / (statistics.median(peer_seconds) + tfidf_seconds),
-        "ratio_with_tfidf": statistics.median((peer + tfidf_seconds) / own for own, peer in pairs),
+        "ratio_with_tfidf": statistics.median(
+            (peer + tfidf_seconds) / (own + own_tfidf_seconds) for own, peer in pairs
+        ),
         "seconds": own_seconds,
         "libpecos_seconds": peer_seconds,
         "tfidf_seconds": tfidf_seconds,

@@ -214,3 +214,14 @@ def test_gradients_of_own_outputs_are_those_of_the_formula(shape):
     hidden = torch.randn((2, 3, 5), dtype=torch.float64, generator=generator, requires_grad=True)
     own = torch.randn(shape, dtype=torch.float64, generator=generator, requires_grad=True)
     assert torch.autograd.gradcheck(_OwnLogits.apply, (hidden, own))
+
+
+@pytest.mark.parametrize("shape", [(3, 6), (2, 3, 6)], ids=["all nodes", "candidates"])
+def test_own_outputs_learn_where_hidden_numbers_have_16_bits(shape):
+    """As on a GPU, where products give 16 bits."""
+    hidden = torch.randn(2, 3, 5).bfloat16().requires_grad_()
+    own = torch.randn(shape, requires_grad=True)
+    _OwnLogits.apply(hidden, own).sum().backward()
+    assert hidden.grad.dtype == torch.bfloat16
+    assert own.grad.dtype == torch.float32
+    assert own.grad[..., -1].all()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from haxmlnet.network.workers import one_thread_each, workers
+from haxmlnet.network.workers import _helper, one_thread_each, workers
 
 
 @pytest.fixture(autouse=True)
@@ -114,6 +114,17 @@ def test_two_jobs_have_a_thread_each_without_gradients():
             assert list(run(job, [1, 2])) == [(1, 1, False), (2, 1, False)]
         assert torch.get_num_threads() == 4
         assert threads_of_a_new_thread() == 4
+
+
+def test_a_busy_helper_is_not_waited_for():
+    with one_thread_each() as run:
+        busy = threading.Event()
+        helper = _helper(os.getpid())
+        blocking = helper.submit(busy.wait, 30)
+        threads = list(run(lambda number: threading.current_thread(), [1, 2]))
+        busy.set()
+        assert blocking.result()
+    assert threads == [threading.current_thread()] * 2
 
 
 def test_an_error_of_either_job_is_raised():

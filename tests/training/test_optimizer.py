@@ -236,3 +236,15 @@ def test_a_network_without_sparse_tables():
     optimizer = Optimizer(layer, [], 0.1)
     optimizer.step([[torch.ones_like(weight) for weight in optimizer.weights]], 1, clip=5)
     torch.testing.assert_close(layer.weight, before - 0.1)
+
+
+def test_biases_that_share_a_gradient_are_shortened_once():
+    shared, single = nn.Linear(2, 3), nn.Linear(2, 3)
+    single.load_state_dict(shared.state_dict())
+    first, second = Optimizer(shared, [], 0.1), Optimizer(single, [], 0.1)
+    for factor in (1.0, 100.0):
+        bias = factor * torch.ones(3)
+        twice = [bias.expand(3, 3)[:, :2] if weight.dim() == 2 else bias for weight in first.weights]
+        first.step([twice], 1, clip=2)
+        second.step([[gradient.clone() for gradient in twice]], 1, clip=2)
+    assert_close([shared.weight, shared.bias], [single.weight, single.bias])

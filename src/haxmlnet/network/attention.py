@@ -24,13 +24,16 @@ def label_attention(queries: Tensor, states: Tensor, values: Tensor, lengths: Te
 
 def attention_weights(queries: Tensor, states: Tensor, lengths: Tensor) -> Tensor:
     """Give the weights (B, C, T) of the words themselves."""
-    absent = _padding_scores(lengths, states)  # (B, T)
+    padding = _padding_scores(lengths, states)  # (B, T)
     if queries.dim() == 2:
-        # One matrix product for the whole batch.
-        scores = states @ queries.T
-        return (scores if absent is None else scores.add_(absent[:, :, None])).softmax(dim=1).transpose(1, 2)
+        scores = states @ queries.T  # one matrix product for the whole batch
+        if padding is not None:
+            scores += padding[:, :, None]
+        return scores.softmax(dim=1).transpose(1, 2)
     scores = queries @ states.transpose(1, 2)
-    return (scores if absent is None else scores.add_(absent[:, None, :])).softmax(dim=-1)
+    if padding is not None:
+        scores += padding[:, None, :]
+    return scores.softmax(dim=-1)
 
 
 def _padding_scores(lengths: Tensor, states: Tensor) -> Tensor | None:
@@ -41,8 +44,8 @@ def _padding_scores(lengths: Tensor, states: Tensor) -> Tensor | None:
     width = states.shape[1]
     if lengths.device.type == "cpu" and int(lengths.min()) == width:
         return None
-    absent = torch.zeros(len(lengths), width, dtype=states.dtype, device=states.device)
-    return absent.masked_fill_(~padding_mask(lengths, width), -torch.inf)
+    scores = torch.zeros(len(lengths), width, dtype=states.dtype, device=states.device)
+    return scores.masked_fill_(~padding_mask(lengths, width), -torch.inf)
 
 
 def _fused_attention(queries: Tensor, states: Tensor, values: Tensor, lengths: Tensor) -> Tensor:

@@ -76,6 +76,10 @@ def _rows_taken(x: Tensor, rows: Tensor) -> Tensor:
     return x.reshape(-1, x.shape[-1]).index_select(0, rows).view(x.shape)
 
 
+def _put(target: Tensor, part: Tensor, factors: Tensor | None) -> Tensor:
+    return target.copy_(part) if factors is None else torch.mul(part, factors, out=target)
+
+
 class _Turned(Function):
     # Turning around twice changes nothing, so the way back is the way forth: no rows have to be added up.
 
@@ -101,18 +105,15 @@ class _States(Function):
         ctx: Any, forward: Tensor, backward: Tensor, words: Tensor | None, order: Tensor, factors: Tensor | None
     ) -> Tensor:
         ctx.save_for_backward(order, *(() if factors is None else (factors,)))
-        ctx.has_words = words is not None
         parts = [forward, _rows_taken(backward, order), *(() if words is None else (words,))]
         n_words, n_documents, hidden_size = forward.shape
         ctx.hidden_size = hidden_size
         kind = torch.promote_types(forward.dtype, parts[-1].dtype)
         states = forward.new_empty((n_documents, n_words, sum(part.shape[-1] for part in parts)), dtype=kind)
         columns = torch.split(states.transpose(0, 1), [part.shape[-1] for part in parts], dim=-1)
-        for i, (part, target) in enumerate(zip(parts, columns, strict=True)):
-            if factors is None or i == 2:
-                target.copy_(part)
-            else:
-                torch.mul(part, factors[..., i * hidden_size : (i + 1) * hidden_size], out=target)
+        kept = [None, None] if factors is None else torch.split(factors, hidden_size, dim=-1)
+        for target, part, own in zip(columns, parts, [*kept, None], strict=False):
+            _put(target, part, own)
         return states
 
     @staticmethod
@@ -125,10 +126,6 @@ class _States(Function):
         for start in (0, h):
             own = columns[..., start : start + h]
             target = torch.empty(own.shape, dtype=own.dtype, device=own.device)
-            if factors:
-                torch.mul(own, factors[0][..., start : start + h], out=target)
-            else:
-                target.copy_(own)
-            directions.append(target)
-        words = columns[..., 2 * h :].contiguous() if ctx.has_words else None
+            directions.append(_put(target, own, factors[0][..., start : start + h] if factors else None))
+        words = columns[..., 2 * h :].contiguous() if ctx.needs_input_grad[2] else None
         return directions[0], _rows_taken(directions[1], order), words, None, None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ USUAL_TOP_PAD = 128 * 1024
 LARGEST_MMAP_THRESHOLD = 32 * 2**20
 """The most that glibc takes, and what it arrives at by itself when arrays of this size come and go."""
 
+# The memory belongs to the process, and so does the number of blocks that want it kept.
 _lock = threading.Lock()
 _n_blocks = 0
 
@@ -25,7 +27,7 @@ def kept_memory() -> Iterator[None]:
     """Let the process keep what it frees inside the block, for the next arrays of the same size.
 
     Otherwise every batch gives its arrays back to the system and is handed empty pages again: an eighth of the time
-    of a training step. Only where glibc manages memory; elsewhere this does nothing.
+    of a training step. Only where glibc manages memory and nobody has told it how; elsewhere this does nothing.
     """
     global _n_blocks
     libc = _glibc()
@@ -43,6 +45,7 @@ def kept_memory() -> Iterator[None]:
         with _lock:
             _n_blocks -= 1
             if _n_blocks == 0:
+                # The other threshold stays: glibc no longer adjusts it, and would have raised it as far by now.
                 libc.mallopt(TOP_PAD, USUAL_TOP_PAD)
                 libc.mallopt(TRIM_THRESHOLD, 2 * LARGEST_MMAP_THRESHOLD)
                 libc.malloc_trim(0)
@@ -50,7 +53,8 @@ def kept_memory() -> Iterator[None]:
 
 @cache
 def _glibc() -> Any:
-    if not sys.platform.startswith("linux"):
+    is_told = any(name == "GLIBC_TUNABLES" or name.startswith("MALLOC_") for name in os.environ)
+    if not sys.platform.startswith("linux") or is_told:
         return None
     libc = ctypes.CDLL(None)
     return libc if hasattr(libc, "mallopt") and hasattr(libc, "malloc_trim") else None

@@ -125,7 +125,7 @@ class _OwnLogits(Function):
         hidden, own = ctx.saved_tensors
         of_own = torch.empty_like(own)
         if own.dim() == 2:
-            of_own[:, :-1] = torch.bmm(gradient.T[:, None, :], hidden.transpose(0, 1))[:, 0]
+            of_own[:, :-1] = torch.bmm(gradient.T[:, None, :], hidden.transpose(0, 1).to(gradient.dtype))[:, 0]
             of_own[:, -1] = gradient.sum(dim=0)
         else:
             torch.mul(hidden, gradient[..., None], out=of_own[..., :-1])

@@ -1,4 +1,4 @@
-"""Threads that each run the network on a part of the documents.
+"""Threads that each run the network on a part of the documents, or on one direction of a single document.
 
 On a processor, one thread for each part is faster than all threads on every small product of one large batch:
 they never wait for each other.
@@ -51,10 +51,10 @@ def one_thread_each() -> Iterator[Map]:
 
 def _two_at_a_time(function: Callable[[P], R], jobs: Iterable[P]) -> Iterator[R]:
     first, *others = jobs
-    waiting = [_helper(os.getpid()).submit(_without_gradients, function, job) for job in others]
+    waiting = [(job, _helper(os.getpid()).submit(_without_gradients, function, job)) for job in others]
     yield function(first)
-    for result in waiting:
-        yield result.result()
+    for job, result in waiting:  # the helper may still be busy with the document of another thread
+        yield function(job) if result.cancel() else result.result()
 
 
 def _without_gradients(function: Callable[[P], R], job: P) -> R:

@@ -86,7 +86,10 @@ def search_levels(
     batches = list(length_sorted_batches(tokens.lengths, _batch_limit(network, tree, kept_widths), MAX_TOKENS))
     n_workers = min(torch.get_num_threads(), len(batches)) if network.device.type == "cpu" else 1
     try:
-        with kept_memory() if len(batches) > 1 else nullcontext(), workers(n_workers) as run:
+        with (
+            kept_memory() if len(batches) > 1 and network.device.type == "cpu" else nullcontext(),
+            workers(n_workers) as run,
+        ):
             for rows, best in run(search_batch, batches):
                 ids[rows, : best.ids.shape[1]] = best.ids
                 scores[rows, : best.ids.shape[1]] = best.scores

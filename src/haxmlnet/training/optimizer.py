@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -39,13 +40,13 @@ class Optimizer:
         jobs: list[Callable[[], Any]] = [partial(self._set_gradients, of_weights[: len(self.dense)])]
         for table, parts in zip(self.tables, of_weights[len(self.dense) :], strict=True):
             jobs += table.jobs_of_gradients(parts)
-        norms = list(run(_done, jobs))
+        norms = list(run(operator.call, jobs))
         shrink = self._shrink(math.hypot(*norms), clip) if clip > 0 else 1.0
         rate = self.learning_rate * scale
         jobs = [partial(self._step_dense, rate, shrink)]
         for table in self.tables:
             jobs += table.jobs_of_step(rate, shrink)
-        list(run(_done, jobs))
+        list(run(operator.call, jobs))
         for table in self.tables:
             table.gradients = None
 
@@ -55,13 +56,14 @@ class Optimizer:
         for weight, parts in zip(self.dense, gradients, strict=True):
             present = [part for part in parts if part is not None]
             weight.grad = sum(present[1:], start=present[0]) if present else None
-            norms += [] if weight.grad is None else [float(weight.grad.norm())]
+            if weight.grad is not None:
+                norms.append(float(weight.grad.norm()))
         return math.hypot(*norms)
 
     def _step_dense(self, rate: float, shrink: float) -> None:
         for weight in self.dense:
             if shrink != 1 and weight.grad is not None:
-                weight.grad.mul_(shrink)
+                weight.grad = weight.grad * shrink  # not in place: the biases of an LSTM may share their gradient
         self.adam.param_groups[0]["lr"] = rate
         self.adam.step()
         self.adam.zero_grad(set_to_none=True)
@@ -100,10 +102,6 @@ class Optimizer:
         for p, table in enumerate(self.tables, 1):
             if p in parts:
                 table.load(parts[p][0])
-
-
-def _done(job: Callable[[], Any]) -> Any:
-    return job()
 
 
 def step_scale(step: int, n_steps: int, warmup: float, final: float) -> float:

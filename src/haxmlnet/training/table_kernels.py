@@ -40,10 +40,10 @@ def add_rows(values, places, is_first, sums, first, last):  # type: ignore[no-un
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"reassoc", "nsz"})
-def squared_length(sums, n_rows, first, last):  # type: ignore[no-untyped-def]
+def squared_length(sums, first, last):  # type: ignore[no-untyped-def]
     """Add up the squares of some columns."""
     total = 0.0
-    for row in range(n_rows):
+    for row in range(len(sums)):
         value, of_row = sums[row, first:last], np.float32(0)
         for column in range(len(value)):
             of_row += value[column] * value[column]

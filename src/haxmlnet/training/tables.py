@@ -41,6 +41,8 @@ class RowGradients:
 
     def column_blocks(self) -> list[tuple[int, int]]:
         """Divide the columns among jobs, always in the same way."""
+        if not self.values:
+            return [(0, self.n_columns)]
         return [(first, min(first + COLUMNS, self.n_columns)) for first in range(0, self.n_columns, COLUMNS)]
 
     def add_up(self, first: int, last: int) -> float:
@@ -50,11 +52,13 @@ class RowGradients:
         sums = self.sums.numpy()
         for values, places, is_first in zip(self.values, self.places, self.is_first, strict=True):
             kernels.add_rows(values, places, is_first, sums, first, last)
-        return math.sqrt(kernels.squared_length(sums, len(sums), first, last))
+        return math.sqrt(kernels.squared_length(sums, first, last))
 
 
 class TableAdam:
-    """Adam for the rows that have a gradient; those of the others rest."""
+    """Adam for the rows that have a gradient; the other rows stay as they are."""
+
+    columns_are_independent = True
 
     def __init__(self, table: Tensor) -> None:
         self.table, self.n_steps = table, 0
@@ -63,7 +67,7 @@ class TableAdam:
         self._make_moments()
 
     def _make_moments(self) -> None:
-        self.means, self.squares = (zeros(self.table.shape, torch.float32, self.table.device) for _ in range(2))
+        self.means, self.squares = (_zeros(self.table.shape, torch.float32, self.table.device) for _ in range(2))
 
     def jobs_of_gradients(self, parts: Sequence[Tensor | None]) -> list[Callable[[], float]]:
         """Give the work of adding the gradients up, in jobs that each give a length."""
@@ -78,7 +82,7 @@ class TableAdam:
         if self.gradients is None:
             return []
         self.n_steps += 1
-        if self._slots is None:
+        if self._slots is None or not self.columns_are_independent:
             return [partial(self._step, self.gradients, rate, shrink)]
         return [partial(self._step_in, self.gradients, rate, shrink, *c) for c in self.gradients.column_blocks()]
 
@@ -117,17 +121,12 @@ class RowAdam(TableAdam):
     There is one second moment a row, the mean of those of its numbers, and first moments have 16 bits.
     """
 
+    columns_are_independent = False
+
     def _make_moments(self) -> None:
         device = self.table.device
-        self.means = zeros(self.table.shape, torch.bfloat16, device)
-        self.squares = zeros(self.table.shape[:1], torch.float32, device)
-
-    def jobs_of_step(self, rate: float, shrink: float) -> list[Callable[[], None]]:
-        """Give the work of a step along the gradients times `shrink`: one job, as a row has but one moment."""
-        if self.gradients is None:
-            return []
-        self.n_steps += 1
-        return [partial(self._step, self.gradients, rate, shrink)]
+        self.means = _zeros(self.table.shape, torch.bfloat16, device)
+        self.squares = _zeros(self.table.shape[:1], torch.float32, device)
 
     @torch.no_grad()
     def _step(self, gradients: RowGradients, rate: float, shrink: float) -> None:
@@ -150,7 +149,7 @@ class RowAdam(TableAdam):
         self.squares.copy_(state["squares"])
 
 
-def zeros(shape: Sequence[int], kind: torch.dtype, device: torch.device) -> Tensor:
+def _zeros(shape: Sequence[int], kind: torch.dtype, device: torch.device) -> Tensor:
     """Give zeros; on a processor, those of rows that no batch touches take no memory."""
     if device.type != "cpu":
         return torch.zeros(shape, dtype=kind, device=device)

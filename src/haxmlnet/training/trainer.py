@@ -6,7 +6,7 @@ import math
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -82,7 +82,7 @@ class Trainer:
         self._load_state()
         device = self.network.device
         with (
-            kept_memory(),
+            kept_memory() if device.type == "cpu" else nullcontext(),
             torch.random.fork_rng([device] if device.type == "cuda" else []),
             workers(n_parts(self.plan.batch_size, device)) as self.map,
             self.progress.stage(self.name, self.n_steps, "batches") as advance,
