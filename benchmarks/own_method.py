@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from benchmarks.peers.exchange import N_BEST, Ranked, Steps, Task, run_step
+from haxmlnet.cli.console import ConsoleProgress
 from haxmlnet.methods import METHODS, load_model
 from haxmlnet.settings import preset
 
@@ -27,12 +28,13 @@ def fit(task: Task, data: dict[str, Any]) -> Any:
     if name is not None:
         settings = {**preset(name), **settings}
     known = inspect.signature(method).parameters
-    given = {"random_state": task.seed, "n_jobs": task.threads}
-    settings = {name: value for name, value in given.items() if name in known} | settings
+    common = {"random_state": task.seed, "n_jobs": task.threads}
+    settings = {name: value for name, value in common.items() if name in known} | settings
     model: Any = method(**settings)
-    if data["validation"] is None:
-        return model.fit(*data["train"])
-    return model.fit(*data["train"], validation=data["validation"])
+    given: dict[str, Any] = {"progress": ConsoleProgress()}  # lines in the log of the run
+    if data["validation"] is not None:
+        given["validation"] = data["validation"]
+    return model.fit(*data["train"], **given)
 
 
 def save(task: Task, model: Any) -> None:

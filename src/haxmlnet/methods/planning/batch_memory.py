@@ -20,7 +20,7 @@ WEIGHT_COPIES = 4
 HIDDEN_COPIES = 4
 # Rows of a table: looked up, their gradients of all parts, and the sum of these.
 ROW_COPIES = 3
-# What Adam makes of the rows of one table.
+# What Adam makes of the rows of one table where rows share a moment; otherwise it works in place.
 ADAM_COPIES = 5
 
 
@@ -52,7 +52,8 @@ def step_bytes(shape: ModelShape, network: Sequence[LevelShape]) -> float:
         numbers += (
             WEIGHT_COPIES * weights if weights / n_parts <= MAX_PLAIN_WEIGHTS else 0
         ) + ROW_COPIES * n_rows * row
-        adam = max(adam, ADAM_COPIES * min(n_rows, level.nodes) * row)
+        if settings["row_moments"]:
+            adam = max(adam, ADAM_COPIES * min(n_rows, level.nodes) * row)
     return FLOAT * (numbers + adam)
 
 
