@@ -258,14 +258,29 @@ def test_proposed_labels_are_found_whatever_their_score(networks):
 
 
 @every_sharing
-def test_only_the_paths_of_the_best_proposals_are_searched(monkeypatch, networks):
-    monkeypatch.setattr(descend, "PROPOSED_PATHS", 1)
-    tokens = new_tokens(1)
-    proposed = np.array([[0, 10]], np.int32)
-    groups = TREE.parents[1]
-    assert groups[0] != groups[10]
+def test_beside_the_best_groups_the_proposed_labels_alone_are_scored(networks):
+    tokens = new_tokens()
+    proposed = np.tile(np.array([0, 10, ABSENT, 5], np.int32), (len(tokens), 1))
     ranking = search_tree(networks, TREE, tokens, beam=1, k=11, proposed=proposed)
-    assert 0 in ranking.ids[0]
+    for ids in ranking.ids.tolist():
+        assert {0, 5, 10} <= set(ids)
+        groups = {int(TREE.parents[1][label]) for label in set(ids) - {0, 5, 10, ABSENT}}
+        assert len(groups) <= 1
+
+
+@every_sharing
+@pytest.mark.parametrize("beam", [1, 4])
+def test_paths_of_proposed_labels_carry_what_was_said_of_them(networks, beam):
+    tokens = new_tokens()
+    proposed = np.random.default_rng(0).permuted(np.tile(np.arange(11, dtype=np.int32), (len(tokens), 1)), axis=1)[
+        :, :5
+    ]
+    paths = search_tree(networks, TREE, tokens, beam=beam, k=11, proposed=proposed)
+    ancestors = [TREE.parents[0][TREE.parents[1]], TREE.parents[1], np.arange(11)]
+    found = paths.ids != ABSENT
+    for level, nodes in enumerate(ancestors):
+        said = np.take_along_axis(node_probabilities(networks, tokens, level), nodes[paths.ids], axis=1)
+        np.testing.assert_allclose(1 / (1 + np.exp(-paths.logits[..., level]))[found], said[found], rtol=1e-4)
 
 
 @every_sharing

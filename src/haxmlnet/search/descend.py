@@ -22,8 +22,6 @@ from haxmlnet.tree import LabelTree, ancestors_of, children_of, marked_in_rows, 
 LARGEST_ARRAY = 2**24
 MAX_BATCH = 128
 MAX_TOKENS = 16_384
-# Labels of another model, best first, whose paths are searched beside the best nodes of every level.
-PROPOSED_PATHS = 8
 
 
 @dataclass(frozen=True)
@@ -43,8 +41,8 @@ def search_tree(
 ) -> Paths:
     """Rank the best k labels of each document; a label's score is the product along its path.
 
-    Labels that another model proposes (documents, W), best first, are scored and kept as well: the best of them on
-    every level, all of them in the end as far as their groups were searched.
+    Labels that another model proposes (documents, W) are scored on every level of their paths and kept as well,
+    whether their groups are among the best or not.
     """
     paths: Paths | None = None
     for network in networks:
@@ -67,8 +65,8 @@ def search_levels(
 
     The walk starts from the nodes ranked above the network's first level.
     """
-    n_paths = 0 if proposed is None else PROPOSED_PATHS
-    kept_widths = [min(size, beam + n_paths) for size in tree.level_sizes[:-1]] + [min(tree.n_labels, k)]
+    n_proposed = 0 if proposed is None else proposed.shape[1]
+    kept_widths = [min(size, beam + n_proposed) for size in tree.level_sizes[:-1]] + [min(tree.n_labels, k)]
     ids = np.full((len(tokens), kept_widths[network.levels[-1]]), ABSENT, np.int32)
     scores = np.zeros(ids.shape, np.float32)
     logits = np.zeros((*ids.shape, network.levels[-1] + 1), np.float32)
@@ -78,12 +76,13 @@ def search_levels(
         if above is not None:
             given = Paths(above.ids[rows], above.scores[rows], None, above.n_ids, logits=above.logits[rows])
         kept = None if proposed is None else proposed[rows]
-        return rows, _search_batch(network, tree, tokens.padded(rows), given, kept_widths, kept)
+        return rows, _search_batch(network, tree, tokens.padded(rows), given, beam, kept_widths, kept)
 
     was_training = network.training
     if was_training:  # visiting every module takes a millisecond
         network.eval()
-    batches = list(length_sorted_batches(tokens.lengths, _batch_limit(network, tree, kept_widths), MAX_TOKENS))
+    most_documents = _batch_limit(network, tree, beam, n_proposed)
+    batches = list(length_sorted_batches(tokens.lengths, most_documents, MAX_TOKENS))
     n_workers = min(torch.get_num_threads(), len(batches)) if network.device.type == "cpu" else 1
     try:
         with (
@@ -107,6 +106,7 @@ def _search_batch(
     tree: LabelTree,
     documents: tuple[NDArray[np.int64], NDArray[np.int64]],
     above: Paths | None,
+    beam: int,
     widths: Sequence[int],
     proposed: NDArray[np.int32] | None,
 ) -> Paths:
@@ -125,12 +125,16 @@ def _search_batch(
             nodes = np.broadcast_to(
                 np.arange(tree.level_sizes[level], dtype=np.int32), (len(tokens), tree.level_sizes[level])
             )
+            kept = None if proposed is None else ancestors_of(tree, proposed, level)
             if ranking is not None:
-                nodes, parent_scores = children_of(tree, level - 1, ranking.ids, ranking.scores)
+                nodes, parent_scores = _candidates(tree, level, ranking, beam, kept)
                 candidates = torch.from_numpy(np.maximum(nodes, 0).astype(np.int64)).to(device)
             logits = network.head(level)(states, lengths, candidates).float().cpu().numpy()
             scored.append((nodes, logits))
-            ranking = _best_nodes(tree, level, nodes, probabilities(logits, parent_scores), widths[level], proposed)
+            scores = probabilities(logits, parent_scores)
+            if kept is not None:
+                nodes, scores = _best_and_kept(nodes, scores, kept, widths[level])
+            ranking = rank(nodes, scores, widths[level], None, tree.level_sizes[level])
     assert ranking is not None
     on_path = _path_logits(tree, ranking.ids, scored, above)
     return Paths(ranking.ids, ranking.scores, None, ranking.n_ids, logits=on_path)
@@ -161,21 +165,18 @@ def probabilities(logits: NDArray[np.float32], parent_scores: NDArray[np.float32
     return own if parent_scores is None else own * parent_scores
 
 
-def _best_nodes(
-    tree: LabelTree,
-    level: int,
-    nodes: NDArray[np.int32],
-    scores: NDArray[np.float32],
-    width: int,
-    proposed: NDArray[np.int32] | None,
-) -> Ranking:
-    n_nodes = tree.level_sizes[level]
-    if proposed is not None:
-        kept = proposed
-        if level < tree.n_levels - 1:
-            kept = ancestors_of(tree, proposed[:, :PROPOSED_PATHS], level)
-        nodes, scores = _best_and_kept(nodes, scores, kept, width)
-    return rank(nodes, scores, width, None, n_nodes)
+def _candidates(
+    tree: LabelTree, level: int, above: Ranking, beam: int, kept: NDArray[np.int32] | None
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Give the children of the best nodes above, and the nodes to be kept, with the scores of their parents above."""
+    nodes, scores = children_of(tree, level - 1, above.ids[:, :beam], above.scores[:, :beam])
+    if kept is None:
+        return nodes, scores
+    others = np.sort(np.where(marked_in_rows(kept, nodes), ABSENT, kept), axis=1)
+    others[:, 1:][others[:, 1:] == others[:, :-1]] = ABSENT
+    others = others[:, (others != ABSENT).any(axis=0)]
+    other_scores = values_in_rows(above.ids, above.scores, parents_of(tree, level - 1, others))
+    return np.concatenate([nodes, others], axis=1), np.concatenate([scores, other_scores], axis=1)
 
 
 def _best_and_kept(
@@ -189,11 +190,14 @@ def _best_and_kept(
     return np.take_along_axis(nodes, chosen, 1), np.take_along_axis(scores, chosen, 1)
 
 
-def _batch_limit(network: LabelAttentionNetwork, tree: LabelTree, widths: Sequence[int]) -> int:
+def _batch_limit(network: LabelAttentionNetwork, tree: LabelTree, beam: int, n_proposed: int) -> int:
     widest = 1
     for level in network.levels:
-        children = int(np.diff(tree.children(level - 1)[0]).max()) * widths[level - 1] if level else tree.level_sizes[0]
-        widest = max(widest, children)
+        n_nodes = tree.level_sizes[0]
+        if level > 0:
+            n_parents = min(beam, tree.level_sizes[level - 1])
+            n_nodes = n_parents * int(np.diff(tree.children(level - 1)[0]).max()) + n_proposed
+        widest = max(widest, n_nodes)
     return batch_limit(widest, network.encoder.state_size, network.head(network.levels[0]).first.out_features)
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from haxmlnet.methods.linear_part import CANDIDATES, MENTIONED, NEIGHBOURING
 from haxmlnet.methods.linear_part import MAX_FAN_OUT as LINEAR_FAN_OUT
 from haxmlnet.methods.linear_part import MAX_FIRST_LEVEL as LINEAR_FIRST_LEVEL
 from haxmlnet.methods.planning.sizes import DataSizes
 from haxmlnet.methods.preparation import held_out_size
 from haxmlnet.methods.tree_model import MAX_FAN_OUT
-from haxmlnet.search.descend import PROPOSED_PATHS
 from haxmlnet.search.fusion import MIN_DOCUMENTS
 from haxmlnet.text.vectors import vector_width
 from haxmlnet.tree import LabelTree, choose_level_sizes, with_coarser_levels
@@ -139,10 +139,14 @@ class ModelShape:
         above = self.level_sizes[level - 1]
         children, most_children, limit = nodes / above, -(-nodes // above), self.settings["candidates"]
         negatives, beam = self.settings["hard_negatives"], self.settings["beam"]
-        paths = min(beam + (PROPOSED_PATHS if self.has_linear_part else 0), above)
+        n_proposed = CANDIDATES + MENTIONED + NEIGHBOURING if self.has_linear_part else 0
         mean = min(self.sizes.labels_per_document + negatives, above) * children
         most = min(self.sizes.most_labels + negatives, above) * most_children
-        return min(mean, limit), max(min(most, limit), self.sizes.most_labels), paths * most_children
+        return (
+            min(mean, limit),
+            max(min(most, limit), self.sizes.most_labels),
+            min(beam, above) * most_children + n_proposed,
+        )
 
 
 def even_tree(level_sizes: list[int]) -> LabelTree:
