@@ -195,6 +195,11 @@ def test_small_data_gets_no_fewer_epochs_than_large():
     assert epochs[0] > epochs[-1] >= 1
 
 
+def test_the_beam_is_wider_where_nobody_else_proposes_labels():
+    assert resolved_settings(DEFAULTS, 100, 100)["beam"] == 8
+    assert resolved_settings({**DEFAULTS, "linear": False}, 100, 100)["beam"] == 16
+
+
 def test_hard_negatives_follow_the_beam():
     assert resolved_settings({**DEFAULTS, "beam": 7}, 100, 100)["hard_negatives"] == 7
     assert resolved_settings({**DEFAULTS, "beam": 7, "hard_negatives": 0}, 100, 100)["hard_negatives"] == 0

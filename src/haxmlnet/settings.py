@@ -320,7 +320,8 @@ def resolved_settings(values: Mapping[str, Any], n_documents: int, n_labels: int
         "hidden_size": 128,
         "mlp_sizes": (128,),
         "group_size": 32,
-        "beam": 16,
+        # What the linear part proposes is scored besides.
+        "beam": 8 if values["linear"] else 16,
         "hard_negatives": min(values["beam"] or 16, 8),
         "batch_size": 32 if n_documents < 20_000 else 64,
         # Small data needs more passes.

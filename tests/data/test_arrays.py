@@ -17,6 +17,7 @@ from haxmlnet.data.arrays import (
     map_array,
     map_bytes,
     read_seal,
+    release_pages,
     seal,
     write_array,
 )
@@ -148,3 +149,24 @@ def test_of_two_processes_the_quicker_one_wins(tmp_path):
     assert made_once(tmp_path / "x", open_directory, slow) == list(range(10))
     assert (tmp_path / "x" / "mark").exists()
     assert os.listdir(tmp_path) == ["x"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs Linux' account of mapped files")
+def test_released_pages_leave_memory_and_come_back(tmp_path):
+    def resident() -> int:
+        found, total = False, 0
+        for line in Path("/proc/self/smaps").read_text().splitlines():
+            if "-" in line.split(" ")[0]:
+                found = line.endswith("numbers.npy")
+            elif found and line.startswith("Rss:"):
+                total += int(line.split()[1])
+        return total
+
+    expected = np.arange(1_000_000, dtype=np.int64)
+    np.save(tmp_path / "numbers.npy", expected)
+    array = map_array(tmp_path / "numbers.npy")
+    assert array.sum() == expected.sum()
+    assert resident() > 7_000
+    release_pages(array[5:], np.zeros(3))
+    assert resident() < 100
+    np.testing.assert_array_equal(array, expected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import secrets
 import shutil
@@ -78,6 +79,19 @@ def map_array(file: Path) -> NDArray[Any]:
         return np.asarray(np.lib.format.open_memmap(file, mode="c"))
     except (OSError, ValueError) as error:
         raise DataError(f"{file}: damaged, it cannot be mapped into memory ({error}).") from None
+
+
+def release_pages(*arrays: NDArray[Any]) -> None:
+    """Let go of the memory of mapped files that is not needed for a while; when it is, it is read again.
+
+    Nothing may have been written to the arrays. Those that are not mapped stay as they are.
+    """
+    for array in arrays:
+        base: Any = array
+        while isinstance(base, np.ndarray):
+            base = base.base
+        if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            base.madvise(mmap.MADV_DONTNEED)
 
 
 def csr_view(values: NDArray[Any], columns: NDArray[np.int32], bounds: NDArray[Any], n_columns: int) -> sp.csr_array:

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
+from haxmlnet.data.arrays import release_pages
 from haxmlnet.data.tokens import TokenArray
 from haxmlnet.errors import ModelError
 from haxmlnet.linear import train_linear_model
@@ -103,6 +104,7 @@ def train_tree(
             network.start_from(model.networks[-1])
         data = training.data(levels, settings)
         _start_heads(network, data, prepared, model.tree, settings)
+        release_pages(prepared.label_features.data, prepared.label_features.indices)
         trainer = Trainer(
             network,
             data,

@@ -16,7 +16,8 @@ HIDDEN_SIZE = 64
 STEPS = 3000
 BATCH_SIZE = 1024
 LEARNING_RATE = 1e-2
-WEIGHT_DECAY = 1e-3
+# Divided by the number of documents: what few of them say is held closer to saying nothing.
+WEIGHT_DECAY, MOST_WEIGHT_DECAY = 80.0, 0.3
 # With fewer documents than this, what is learned of them is chance.
 MIN_DOCUMENTS = 50
 _ARRAYS = ("centre", "scale", "inner_weights", "inner_biases", "outer_weights", "outer_bias")
@@ -69,7 +70,8 @@ def fit_fusion(
         return None
     inputs = _inputs(signals, present)[present]
     centre, scale = inputs.mean(axis=0), inputs.std(axis=0) + 1e-6
-    layers = _trained((inputs - centre) / scale, right[present].astype(np.float32), seed)
+    decay = min(WEIGHT_DECAY / len(signals), MOST_WEIGHT_DECAY)
+    layers = _trained((inputs - centre) / scale, right[present].astype(np.float32), decay, seed)
     return Fusion(centre.astype(np.float32), scale.astype(np.float32), *layers)
 
 
@@ -110,7 +112,7 @@ def _fuse(  # type: ignore[no-untyped-def]
 
 
 def _trained(
-    inputs: NDArray[np.float32], targets: NDArray[np.float32], seed: int
+    inputs: NDArray[np.float32], targets: NDArray[np.float32], decay: float, seed: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
     import torch
     from torch import nn
@@ -122,7 +124,7 @@ def _trained(
         torch.manual_seed(seed)
         inner, outer = nn.Linear(inputs.shape[1], HIDDEN_SIZE), nn.Linear(HIDDEN_SIZE, 1)
     network = nn.Sequential(inner, nn.ReLU(), outer, nn.Flatten(0))
-    optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=decay)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.02, STEPS)
     x, y = torch.from_numpy(inputs), torch.from_numpy(targets)
     with one_thread():  # more would wait for each other longer than they work on so little
