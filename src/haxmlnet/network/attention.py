@@ -42,7 +42,7 @@ def _padding_scores(lengths: Tensor, states: Tensor) -> Tensor | None:
     Adding passes gradients on as they are; filling in would copy scores and gradients.
     """
     width = states.shape[1]
-    if lengths.device.type == "cpu" and int(lengths.min()) == width:
+    if lengths.device.type == "cpu" and bool((lengths == width).all()):
         return None
     scores = torch.zeros(len(lengths), width, dtype=states.dtype, device=states.device)
     return scores.masked_fill_(~padding_mask(lengths, width), -torch.inf)
