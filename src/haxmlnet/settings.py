@@ -68,8 +68,8 @@ class Settings:
         "How strongly a label attends from the start to the words of its documents; 0 is random.",
         minimum=0,
     )
-    word_dropout: float = setting(0.2, "Dropout on the word vectors.", minimum=0, maximum=0.95)
-    state_dropout: float = setting(0.5, "Dropout on the states of the BiLSTM.", minimum=0, maximum=0.95)
+    word_dropout: float = setting(0.1, "Dropout on the word vectors.", minimum=0, maximum=0.95)
+    state_dropout: float = setting(0.2, "Dropout on the states of the BiLSTM.", minimum=0, maximum=0.95)
 
     epochs: int | None = setting(None, "Passes over the training documents for each network.", minimum=1)
     max_steps: int | None = setting(
@@ -195,7 +195,7 @@ class OneVsRestSettings:
 # The paper's network: states alone are attended to, all labels share one output, the step size is constant.
 _PLAIN_NETWORK = {
     "attend_words": False, "own_outputs": False, "linear": False, "shared_encoder": False, "learning_rate": 1e-3,
-    "final_learning_rate": 1.0, "warmup": 0.0, "max_length": 500,
+    "final_learning_rate": 1.0, "warmup": 0.0, "max_length": 500, "word_dropout": 0.2, "state_dropout": 0.5,
 }  # fmt: skip
 _LARGE_NETWORK = {
     **_PLAIN_NETWORK, "hidden_size": 512, "mlp_sizes": (512, 256), "word_size": 300, "batch_size": 200, "n_trees": 3,
@@ -323,7 +323,7 @@ def resolved_settings(values: Mapping[str, Any], n_documents: int, n_labels: int
         # What the linear part proposes is scored besides.
         "beam": 8 if values["linear"] else 16,
         "hard_negatives": min(values["beam"] or 16, 8),
-        "batch_size": 32 if n_documents < 20_000 else 64,
+        "batch_size": 32 if n_documents < 100_000 else 64,
         # Small data needs more passes.
         "epochs": min(max(round(50_000 / n_documents), 5), 30),
     }
