@@ -31,6 +31,10 @@ class Difference:
         return self.low > 0 or self.high < 0
 
 
+Differences = dict[str, dict[str, Difference]]
+"""Of each method, in each metric."""
+
+
 def differences_to_best(
     numerators: Mapping[str, NDArray[np.float64]],
     denominators: NDArray[np.float64],
@@ -38,7 +42,7 @@ def differences_to_best(
     metrics: Sequence[str],
     rng: np.random.Generator,
     n_resamples: int = N_RESAMPLES,
-) -> dict[str, dict[str, Difference]]:
+) -> Differences:
     """Compare every method, in every metric, with the peer that is best in it.
 
     `numerators` holds (documents, metrics) for each method, `denominators` is the same for all: a metric is

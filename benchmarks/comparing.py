@@ -1,4 +1,4 @@
-"""Differences to the best peer, from the predictions of the runs, kept beside the results."""
+"""Differences to the best peer, and to the same without a change, from the predictions of the runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.bootstrap import Difference, differences_to_best
+from benchmarks.bootstrap import Difference, Differences, differences_to_best
 from benchmarks.inputs import SUMMARY, write_json
 from benchmarks.judging import METRICS, Truth, document_values, read_predictions
 from benchmarks.summaries import Group, Row, run_of
@@ -25,30 +25,55 @@ def with_differences(groups: list[Group], work: Path, kept: Path) -> list[Group]
     for group in groups:
         entry = stored.get(group.name, {})
         if entry.get("keys") != group.keys:
-            found = compute_differences(group, work)
-            entry = {"keys": group.keys, "differences": _as_json(found)}
-            if found:
+            to_peers, to_unchanged = compute_differences(group, work)
+            entry = {"keys": group.keys, "differences": _as_json(to_peers), "changes": _as_json(to_unchanged)}
+            if to_peers or to_unchanged:
                 stored[group.name] = entry
-        completed.append(replace(group, differences=_from_json(entry["differences"])))
+        changes = _from_json(entry.get("changes", {}))
+        completed.append(replace(group, differences=_from_json(entry["differences"]), changes=changes))
     if stored:
         write_json(kept, stored)
     return completed
 
 
-def compute_differences(group: Group, work: Path) -> dict[str, dict[str, Difference]]:
-    """Compare all rows with the best peer in each metric, if all predictions and inputs are at hand."""
+def compute_differences(group: Group, work: Path) -> tuple[Differences, Differences]:
+    """Compare all rows with the best peer in each metric, and rows with a change with the same one without.
+
+    Both are empty where predictions or inputs are not at hand.
+    """
+    numerators, denominators = _values(group, work)
+    if not numerators:
+        return {}, {}
+    peers = [row.name for row in group.rows if row.is_peer]
+    to_peers = _differences(numerators, denominators, peers) if peers else {}
+    to_unchanged: Differences = {}
+    for name in sorted({row.unchanged for row in group.rows} & numerators.keys()):
+        changed = [row.name for row in group.rows if row.unchanged == name != row.name]
+        found = _differences({each: numerators[each] for each in (name, *changed)}, denominators, [name])
+        to_unchanged |= {each: found[each] for each in changed}
+    return to_peers, to_unchanged
+
+
+def _values(group: Group, work: Path) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]:
+    """Give the numerators of the metrics for each row, and their denominators, by document; none: not at hand."""
+    nothing: tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]] = {}, np.zeros((0, 0))
     inputs = work / "inputs" / f"{group.data}-{group.split}"
     files = {row.name: _prediction_files(row, work) for row in group.rows}
-    peers = [row.name for row in group.rows if row.is_peer]
     digest = group.rows[0].runs[0]["digest"]
-    if not peers or not all(file.exists() for some in files.values() for file in some):
-        return {}
+    if not all(file.exists() for some in files.values() for file in some):
+        return nothing
     if not (inputs / SUMMARY).exists() or json.loads((inputs / SUMMARY).read_text("utf-8"))["digest"] != digest:
-        return {}
+        return nothing
     truth = Truth.read(inputs)
     numerators = {name: np.mean([_numerators(file, truth) for file in some], axis=0) for name, some in files.items()}
-    denominators = document_values(read_predictions(files[peers[0]][0])[0], truth)[1]
-    return differences_to_best(numerators, denominators, peers, METRICS, np.random.default_rng(SEED))
+    denominators = document_values(read_predictions(next(iter(files.values()))[0])[0], truth)[1]
+    return numerators, denominators
+
+
+def _differences(
+    numerators: dict[str, NDArray[np.float64]], denominators: NDArray[np.float64], references: list[str]
+) -> Differences:
+    return differences_to_best(numerators, denominators, references, METRICS, np.random.default_rng(SEED))
 
 
 def _prediction_files(row: Row, work: Path) -> list[Path]:
@@ -59,9 +84,9 @@ def _numerators(file: Path, truth: Truth) -> NDArray[np.float64]:
     return document_values(read_predictions(file)[0], truth)[0]
 
 
-def _as_json(found: dict[str, dict[str, Difference]]) -> dict[str, Any]:
+def _as_json(found: Differences) -> dict[str, Any]:
     return {name: {metric: asdict(value) for metric, value in row.items()} for name, row in found.items()}
 
 
-def _from_json(entry: dict[str, Any]) -> dict[str, dict[str, Difference]]:
+def _from_json(entry: dict[str, Any]) -> Differences:
     return {name: {metric: Difference(**value) for metric, value in row.items()} for name, row in entry.items()}

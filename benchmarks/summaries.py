@@ -8,7 +8,7 @@ import zlib
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from benchmarks.bootstrap import Difference
+from benchmarks.bootstrap import Differences
 from benchmarks.configurations import CONFIGURATIONS
 from benchmarks.records import Record, Run
 from haxmlnet.methods import METHODS
@@ -28,6 +28,11 @@ class Row:
     def is_peer(self) -> bool:
         """Whether others are compared with it."""
         return bool(self.runs[0]["peer"])
+
+    @property
+    def unchanged(self) -> str:
+        """Name the configuration of which settings were changed with --set, or the configuration itself."""
+        return next((name for name in NAMED if self.name.startswith(f"{name} (")), self.name)
 
     def mean(self, metric: str) -> float:
         """Give the mean over the seeds."""
@@ -55,8 +60,10 @@ class Group:
     data: str
     split: str
     rows: list[Row]
-    differences: dict[str, dict[str, Difference]] = field(default_factory=dict)
+    differences: Differences = field(default_factory=dict)
     """Of each row, in each metric, to the best peer; empty where the predictions are not at hand."""
+    changes: Differences = field(default_factory=dict)
+    """Of each row with changed settings, in each metric, to the row without."""
 
     @property
     def name(self) -> str:

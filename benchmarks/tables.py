@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from benchmarks.bootstrap import N_RESAMPLES
+from benchmarks.bootstrap import N_RESAMPLES, Difference
 from benchmarks.judging import PARTS, RANKED
 from benchmarks.summaries import Group, Row
 
 NO_FIGURE = "-"
+ABLATION_METRICS = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@5")
 SUMMARY_METRICS = ("P@1", "P@3", "P@5", "nDCG@5", "RP@5", "PSP@1", "PSP@5")
 TIMES = {
     "train_seconds": ("training s", "{:,.0f}"), "batch_ms": ("batch ms/doc", "{:.2f}"),
@@ -59,10 +60,24 @@ def difference_table(group: Group) -> str:
     for row in group.rows:
         found = group.differences.get(row.name)
         if found is not None and not row.is_peer:
-            cells = [f"{d.points:+.2f} [{d.low:+.2f}, {d.high:+.2f}]" for d in (found[m] for m in SUMMARY_METRICS)]
-            rows.append([_name(row), *cells])
+            rows.append([_name(row), *(_interval(found[metric]) for metric in SUMMARY_METRICS)])
     best = [next(iter(group.differences.values()))[metric].peer for metric in SUMMARY_METRICS] if rows else []
     return _table(["method", *SUMMARY_METRICS], [*rows, ["*best peer*", *best]]) if rows else ""
+
+
+def ablation_table(group: Group) -> str:
+    """What a setting is worth: each row with changed settings, and its difference to the same one without."""
+    rows = []
+    for row in group.rows:
+        changed = row.name.removeprefix(row.unchanged).strip(" ()")
+        found = group.changes.get(row.name)
+        if not changed and not any(other.unchanged == row.name != other.name for other in group.rows):
+            continue
+        metrics = [f"{row.mean(metric):.2f}" for metric in ABLATION_METRICS]
+        gaps = [NO_FIGURE if found is None else _interval(found[metric]) for metric in ("P@1", "nDCG@5", "PSP@5")]
+        rows.append([f"`{changed}`" if changed else row.name, *metrics, *gaps])
+    heads = [*ABLATION_METRICS, "P@1: difference", "nDCG@5: difference", "PSP@5: difference"]
+    return _table(["", *heads], rows)
 
 
 def notes(group: Group) -> str:
@@ -92,7 +107,7 @@ def notes(group: Group) -> str:
 
 TABLES: dict[str, Callable[[Group], str]] = {
     "summary": summary_table, "accuracy": accuracy_table, "frequency": frequency_table, "cost": cost_table,
-    "differences": difference_table, "notes": notes,
+    "differences": difference_table, "ablations": ablation_table, "notes": notes,
 }  # fmt: skip
 
 
@@ -129,6 +144,10 @@ def _mark(group: Group, row: Row, metric: str) -> str:
 def _spread(row: Row, metric: str) -> str:
     spread = row.spread(metric)
     return "" if spread is None else f" ± {spread:.2f}"
+
+
+def _interval(difference: Difference) -> str:
+    return f"{difference.points:+.2f} [{difference.low:+.2f}, {difference.high:+.2f}]"
 
 
 def _name(row: Row) -> str:

@@ -14,7 +14,7 @@ from benchmarks.judging import METRICS
 from benchmarks.publishing import fulfil, publish, replace_between_markers
 from benchmarks.records import append_record
 from benchmarks.summaries import group_records, run_of
-from benchmarks.tables import accuracy_table, cost_table, difference_table, notes
+from benchmarks.tables import ablation_table, accuracy_table, cost_table, difference_table, notes
 
 from haxmlnet.errors import DataError
 
@@ -102,6 +102,27 @@ def test_what_is_significant_is_marked(judged):
     assert points.startswith("+50.00 [+4")
     assert cells(difference_table(group), "*best peer*")[1] == "napkinxc PLT"
     assert "10,000 resamples" in notes(group)
+
+
+def test_a_changed_setting_is_compared_with_the_same_method_without_the_change(judged):
+    records, work, kept = judged
+    before, after = (work / "inputs" / f"colors-{split}" for split in ("test", "dev"))
+    before.rename(after)
+    changed = result("HAXMLNet (C=2)", 50, split="dev")
+    found = {**records[0], "split": "dev"}, changed, result("LinearTree", 50, split="dev")
+    (work / "predictions" / f"{run_of(records[0]).file_name}.npz").rename(
+        work / "predictions" / f"{run_of(found[0]).file_name}.npz"
+    )
+    half = work / "predictions" / f"{run_of(records[1]).file_name}.npz"
+    for record in found[1:]:
+        (work / "predictions" / f"{run_of(record).file_name}.npz").write_bytes(half.read_bytes())
+    (group,) = with_differences(group_records(list(found)), work, kept)
+    table = ablation_table(group)
+    assert cells(table, "HAXMLNet")[1:] == [*["100.00"] * 6, "-", "-", "-"]
+    assert cells(table, "`C=2`")[1] == "50.00"
+    assert cells(table, "`C=2`")[7].startswith("-50.00 [-5")
+    assert "LinearTree" not in table  # nothing of it was changed
+    assert with_differences(group_records(list(found)), work / "empty", kept) == [group]
 
 
 def test_differences_are_kept_for_when_predictions_are_not_at_hand(judged, tmp_path):

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from commands import LABELS, QUICK, SMALL, Cli, documents, file_contents, run_process, write_jsonl
 
+from haxmlnet.settings import Settings
+
 
 def settings_of(model: Path) -> dict[str, Any]:
     return dict(json.loads((model / "model.json").read_text("utf-8"))["training"]["settings"])
