@@ -57,6 +57,24 @@ def error_of(path: Path) -> str:
     return str(error.value)
 
 
+def test_what_a_killed_process_left_is_removed_after_a_day_and_nothing_else(tmp_path):
+    names = [
+        ".model.abcdefgh.new",
+        ".model.new.new",
+        ".other.abcdefgh.new",
+        "model.abcdefgh.new",
+        ".model.12345678.new",
+    ]
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "weights").write_text("x")
+        for path in (tmp_path / name / "weights", tmp_path / name):
+            os.utime(path, (0, 0))
+    (tmp_path / names[-1] / "more").write_text("just written")
+    write_model(tmp_path / "model")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["model", *names[1:]])
+
+
 def test_a_model_comes_back_as_it_was_written(model):
     header = read_header(model)
     assert header["method"] == "Test"

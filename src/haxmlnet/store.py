@@ -6,11 +6,14 @@ or a second try never harms what was there.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,6 +27,7 @@ from haxmlnet.errors import ModelError
 HEADER = "model.json"
 FORMAT = "haxmlnet model"
 FORMAT_VERSION = 2
+STALE_SECONDS = 24 * 3600
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -41,10 +45,21 @@ def new_directory(path: str | Path) -> Iterator[Path]:
     try:
         yield temporary
         _replace_directory(temporary, target)
+        _remove_unfinished(target)
     except OSError as error:
         raise ModelError(f"{target}: cannot be written ({error.strerror or error}); nothing was changed.") from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _remove_unfinished(target: Path) -> None:
+    """Remove what processes left that were killed while they wrote this model, a day ago or earlier."""
+    ours = re.compile(rf"\.{re.escape(target.name)}\.[a-z0-9_]{{8}}\.new")
+    for directory in target.parent.glob(f"{glob.escape(f'.{target.name}.')}*.new"):
+        with suppress(OSError):  # the model is there: what else lies beside it is no reason to fail
+            last_change = max(path.stat().st_mtime for path in (directory, *directory.glob("*")))
+            if ours.fullmatch(directory.name) and time.time() - last_change > STALE_SECONDS:
+                shutil.rmtree(directory)
 
 
 def check_replaceable(path: str | Path) -> None:
