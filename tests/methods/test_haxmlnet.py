@@ -6,16 +6,25 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
 from haxmlnet.data.labels import index_labels
 from haxmlnet.errors import DataError, ModelError, SettingError
 from haxmlnet.methods.haxmlnet import HAXMLNet
-from haxmlnet.methods.tree_model import levels_of_networks, network_arrays, new_network, part_name, saved_network
+from haxmlnet.methods.tree_model import (
+    levels_of_networks,
+    network_arrays,
+    new_network,
+    node_vectors,
+    part_name,
+    saved_network,
+)
 from haxmlnet.progress import Progress
 from haxmlnet.text.corpus_builder import prepare_texts
 from haxmlnet.training.hardware import processor_threads
@@ -45,6 +54,25 @@ def fitted(new_hasty_model, tiny_corpus):
         return models[shape]
 
     return get
+
+
+def test_a_node_starts_from_the_words_of_the_labels_below_it():
+    features = sp.csr_array(np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 2]], np.float32))
+    words = np.array([[4, 0], [0, 4], [-2, -2]], np.float32)
+    tree = LabelTree((np.array([0, 0, 1], np.int32), np.array([0, 1, 2, 2], np.int32)), 4)
+    prepared = SimpleNamespace(label_features=features, word_vectors=words)
+    sums = {
+        2: [[4, 0], [0, 4], [-2, -2], [-4, -4]],
+        1: [[4, 0], [0, 4], [-6, -6]],
+        0: [[4, 4], [-6, -6]],
+    }
+    for levels in (range(3), range(1, 2), range(2, 3)):
+        vectors = node_vectors(prepared, tree, levels)
+        assert sorted(vectors) == list(levels)
+        for level, found in vectors.items():
+            moved = np.array(sums[level]) - np.mean(sums[level], axis=0)
+            np.testing.assert_allclose(found, moved / np.linalg.norm(moved, axis=1, keepdims=True), atol=1e-6)
+            assert found.dtype == np.float32
 
 
 @torch.no_grad()

@@ -149,9 +149,9 @@ def _start_heads(
     rows = np.random.default_rng(0).permutation(len(data.tokens))[:256]
     for index, level in enumerate(network.levels):
         network.head(level).start_bias(data.positive_rate(index, rows))
-        if settings["attend_words"]:
-            vectors = torch.from_numpy(node_vectors(prepared, tree, level))
-            network.head(level).start_queries(vectors, settings["query_start"])
+    if settings["attend_words"]:
+        for level, vectors in node_vectors(prepared, tree, network.levels).items():
+            network.head(level).start_queries(torch.from_numpy(vectors), settings["query_start"])
 
 
 def _linear_part(
@@ -244,18 +244,25 @@ def _network_of_shape(
     return LabelAttentionNetwork(encoder, heads, levels[0])
 
 
-def node_vectors(prepared: Prepared, tree: LabelTree, level: int) -> NDArray[np.float32]:
-    """Give each node of a level the mean word vector of its labels' features, around zero, of length one."""
-    node_of_label: NDArray[np.int32] = np.arange(tree.n_labels, dtype=np.int32)
-    for parents in reversed(tree.parents[level:]):
-        node_of_label = parents[node_of_label]
-    ones = np.ones(tree.n_labels, np.float32)
-    members = sp.csr_array(
-        (ones, (node_of_label, np.arange(tree.n_labels))), shape=(tree.level_sizes[level], tree.n_labels)
-    )
-    vectors = members @ (prepared.label_features @ prepared.word_vectors)  # never a second copy of the features
-    vectors -= vectors.mean(axis=0)
-    return (vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-6)).astype(np.float32)
+def node_vectors(prepared: Prepared, tree: LabelTree, levels: range) -> dict[int, NDArray[np.float32]]:
+    """Give each node of some levels the mean word vector of its labels' features, around zero, of length one."""
+    sums = prepared.label_features @ prepared.word_vectors  # never a second copy of the features
+    found = {}
+    for level in reversed(range(levels.start, tree.n_levels)):
+        if level < tree.n_levels - 1:
+            parents = tree.parents[level]
+            shape = len(parents), tree.level_sizes[level]
+            members = sp.csr_array((np.ones(shape[0], np.float32), parents, np.arange(shape[0] + 1)), shape=shape)
+            sums = members.T @ sums
+        if level in levels:
+            found[level] = _directions(sums)
+    return found
+
+
+def _directions(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    moved = vectors - vectors.mean(axis=0)
+    moved /= np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-6)
+    return moved.astype(np.float32, copy=False)
 
 
 def network_arrays(network: LabelAttentionNetwork) -> dict[str, NDArray[Any]]:
