@@ -52,7 +52,6 @@ def own(
 CONFIGURATIONS: dict[str, Configuration] = {
     # All neural methods get the word vectors of the bench.
     "HAXMLNet": own("HAXMLNet", vectors=VECTORS),
-    "HAXMLNet 300 words": own("HAXMLNet", vectors=VECTORS, max_length=300),
     "HAXMLNet 3 trees": own("HAXMLNet", vectors=VECTORS, n_trees=3),
     "HAXMLNet paper": own("HAXMLNet", preset="paper", vectors=VECTORS, most_labels=20_000),
     "LinearTree": own("LinearTree"),
