@@ -47,10 +47,11 @@ def compute_differences(group: Group, work: Path) -> tuple[Differences, Differen
     peers = [row.name for row in group.rows if row.is_peer]
     to_peers = _differences(numerators, denominators, peers) if peers else {}
     to_unchanged: Differences = {}
-    for name in sorted({row.unchanged for row in group.rows} & numerators.keys()):
-        changed = [row.name for row in group.rows if row.unchanged == name != row.name]
-        found = _differences({each: numerators[each] for each in (name, *changed)}, denominators, [name])
-        to_unchanged |= {each: found[each] for each in changed}
+    for row in group.rows:
+        reference = group.without_change(row)
+        if reference is not None:
+            both = {name: numerators[name] for name in (reference, row.name)}
+            to_unchanged[row.name] = _differences(both, denominators, [reference])[row.name]
     return to_peers, to_unchanged
 
 

@@ -70,6 +70,16 @@ class Group:
         """Name it as markers do."""
         return f"{self.data}/{self.split}"
 
+    def without_change(self, row: Row) -> str | None:
+        """Name the row that one with changed settings is compared with: the one with the most of its first changes.
+
+        None where nothing was changed, or there is no such row.
+        """
+        names = [other.name for other in self.rows]
+        some = [name for name in names if name.endswith(")") and row.name.startswith(f"{name[:-1]}, ")]
+        unchanged = [row.unchanged] if row.unchanged != row.name and row.unchanged in names else []
+        return max([*unchanged, *some], key=len, default=None)
+
     @property
     def keys(self) -> list[str]:
         """Tell all runs and what came out: a run that was repeated with another result has another key."""

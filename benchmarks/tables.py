@@ -66,12 +66,15 @@ def difference_table(group: Group) -> str:
 
 
 def ablation_table(group: Group) -> str:
-    """What a setting is worth: each row with changed settings, and its difference to the same one without."""
+    """What a setting is worth: each row with changed settings, and its difference to the same one without.
+
+    A row with several changes is compared with the one that has the most of its first ones.
+    """
     rows = []
     for row in group.rows:
         changed = row.name.removeprefix(row.unchanged).strip(" ()")
         found = group.changes.get(row.name)
-        if not changed and not any(other.unchanged == row.name != other.name for other in group.rows):
+        if not changed and not any(group.without_change(other) == row.name for other in group.rows):
             continue
         metrics = [f"{row.mean(metric):.2f}" for metric in ABLATION_METRICS]
         gaps = [NO_FIGURE if found is None else _interval(found[metric]) for metric in ("P@1", "nDCG@5", "PSP@5")]

@@ -125,6 +125,23 @@ def test_a_changed_setting_is_compared_with_the_same_method_without_the_change(j
     assert with_differences(group_records(list(found)), work / "empty", kept) == [group]
 
 
+def test_several_changes_are_compared_with_the_most_of_the_first_ones():
+    names = (
+        "HAXMLNet",
+        "HAXMLNet (a=1)",
+        "HAXMLNet (a=1, b=2)",
+        "HAXMLNet (a=12)",
+        "HAXMLNet (c=1, b=2)",
+        "LinearTree (a=1)",
+    )
+    (group,) = group_records([result(name, 50, split="dev") for name in names])
+    found = {row.name: group.without_change(row) for row in group.rows}
+    assert found == {
+        "HAXMLNet": None, "HAXMLNet (a=1)": "HAXMLNet", "HAXMLNet (a=1, b=2)": "HAXMLNet (a=1)",
+        "HAXMLNet (a=12)": "HAXMLNet", "HAXMLNet (c=1, b=2)": "HAXMLNet", "LinearTree (a=1)": None,
+    }  # fmt: skip
+
+
 def test_differences_are_kept_for_when_predictions_are_not_at_hand(judged, tmp_path):
     records, work, kept = judged
     first = with_differences(group_records(records), work, kept)
