@@ -6,7 +6,6 @@ or a second try never harms what was there.
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import json
 import os
@@ -53,13 +52,19 @@ def new_directory(path: str | Path) -> Iterator[Path]:
 
 
 def _remove_unfinished(target: Path) -> None:
-    """Remove what processes left that were killed while they wrote this model, a day ago or earlier."""
+    """Remove what processes left that were killed while they wrote this model."""
     ours = re.compile(rf"\.{re.escape(target.name)}\.[a-z0-9_]{{8}}\.new")
-    for directory in target.parent.glob(f"{glob.escape(f'.{target.name}.')}*.new"):
-        with suppress(OSError):  # the model is there: what else lies beside it is no reason to fail
-            last_change = max(path.stat().st_mtime for path in (directory, *directory.glob("*")))
-            if ours.fullmatch(directory.name) and time.time() - last_change > STALE_SECONDS:
-                shutil.rmtree(directory)
+    for directory in target.parent.glob(".*.new/"):
+        if ours.fullmatch(directory.name):
+            remove_if_stale(directory)
+
+
+def remove_if_stale(directory: Path) -> None:
+    """Remove an unfinished directory if nothing in it was changed for a day: whoever filled it is gone."""
+    with suppress(OSError):  # what stays is no reason to fail
+        last_change = max(path.stat().st_mtime for path in (directory, *directory.glob("*")))
+        if time.time() - last_change > STALE_SECONDS:
+            shutil.rmtree(directory)
 
 
 def check_replaceable(path: str | Path) -> None:

@@ -49,7 +49,8 @@ def test_flags_win_over_file_and_file_over_preset(cli: Cli, train_file: Path, tm
     settings = settings_of(tmp_path / "m")
     assert settings["hidden_size"] == 5  # flag, file and preset
     assert (settings["beam"], settings["mlp_sizes"], settings["epochs"]) == (3, [6, 5], 1)  # file and preset
-    assert (settings["own_outputs"], settings["patience"], settings["state_dropout"]) == (False, 10, 0.5)  # preset
+    assert (settings["own_outputs"], settings["patience"], settings["batch_size"]) == (False, 10, 40)  # preset
+    assert (settings["word_dropout"], settings["state_dropout"]) == (0.2, 0.5)  # preset, unlike the default
     assert settings["vocabulary_size"] == Settings.vocabulary_size  # default
 
 

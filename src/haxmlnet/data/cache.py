@@ -6,9 +6,7 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,11 +17,11 @@ from haxmlnet.data.arrays import DESCRIPTION, made_once, remove_directory
 from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.errors import DataError, SettingError
 from haxmlnet.progress import Progress
+from haxmlnet.store import remove_if_stale
 
 DIRECTORY_VARIABLE = "HAXMLNET_CACHE"
 SIZE_VARIABLE = "HAXMLNET_CACHE_GB"
 DEFAULT_GIGABYTES = 20.0
-STALE_SECONDS = 24 * 3600
 _ENTRY = re.compile(r"[0-9a-f]{32}")
 _UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.new")
 _CHUNK = 1 << 22
@@ -57,8 +55,7 @@ class Cache:
     def tidy(self, keep: Path) -> None:
         """Remove what killed processes left a day ago, and what was not used for longest, until the size is kept."""
         for directory in self._directories(_UNFINISHED):
-            if time.time() - _last_change(directory) > STALE_SECONDS:
-                shutil.rmtree(directory, ignore_errors=True)
+            remove_if_stale(directory)
         parts = [part for entry in self._directories(_ENTRY) for part in _parts(entry)]
         size = sum(_own_size(part) for part in parts)
         for part in sorted(parts, key=_last_use):
@@ -119,10 +116,6 @@ def _own_size(directory: Path) -> int:
 
 def _last_use(directory: Path) -> float:
     return _status(directory / DESCRIPTION).st_mtime
-
-
-def _last_change(directory: Path) -> float:
-    return max(_status(path).st_mtime for path in (directory, *directory.glob("*")))
 
 
 def _status(path: Path) -> os.stat_result:
