@@ -52,7 +52,7 @@ def own(
 CONFIGURATIONS: dict[str, Configuration] = {
     # All neural methods get the word vectors of the bench.
     "HAXMLNet": own("HAXMLNet", vectors=VECTORS),
-    "HAXMLNet 3 trees": own("HAXMLNet", vectors=VECTORS, n_trees=3),
+    "HAXMLNet 2 trees": own("HAXMLNet", vectors=VECTORS, n_trees=2),
     "HAXMLNet paper": own("HAXMLNet", preset="paper", vectors=VECTORS, most_labels=20_000),
     "LinearTree": own("LinearTree"),
     "OneVsRestSVM": own("OneVsRestSVM", peer=True, most_labels=20_000),
