@@ -25,7 +25,8 @@ from haxmlnet.errors import ModelError
 
 HEADER = "model.json"
 FORMAT = "haxmlnet model"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
+OLDEST_READ = 2  # in which linear weights are matrices
 STALE_SECONDS = 24 * 3600
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -117,8 +118,8 @@ def _parse_header(directory: Path) -> dict[str, Any]:
         raise ModelError(f"{file}: damaged, it is not JSON ({error}).") from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ModelError(f"{file}: not written by haxmlnet.")
-    if header.get("format_version") != FORMAT_VERSION:
-        version = header.get("format_version")
+    version = header.get("format_version")
+    if not isinstance(version, int) or not OLDEST_READ <= version <= FORMAT_VERSION:
         newer = isinstance(version, int) and version > FORMAT_VERSION
         advice = "Upgrade haxmlnet." if newer else "Train the model anew, or use the haxmlnet that wrote it."
         raise ModelError(f"{file}: has format version {version}, this library reads {FORMAT_VERSION}. {advice}")

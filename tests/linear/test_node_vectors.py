@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 
-from haxmlnet.linear.siblings import group_siblings, ungroup_siblings
+from haxmlnet.linear.siblings import SiblingWeights, group_siblings, ungroup_siblings
 from haxmlnet.linear.vectors import NodeVectors, block_of
 from haxmlnet.ranking import ABSENT
 
@@ -29,6 +29,47 @@ def test_weights_come_back_as_they_were(n_nodes, n_parents, n_features, density,
     assert back.shape == weights.shape
     for part in ("indptr", "indices", "data"):
         np.testing.assert_array_equal(getattr(back, part), getattr(weights, part))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 30), st.integers(1, 6), st.integers(1, 25), st.sampled_from([0, 0.1, 0.6]), st.integers(0, 99))
+def test_named_arrays_make_the_same_layout(n_nodes, n_parents, n_features, density, seed):
+    parent_of = random_parents(n_nodes, n_parents, seed)
+    grouped = group_siblings(random_rows(n_nodes, n_features, density, seed), parent_of)
+    back = SiblingWeights.from_arrays(grouped.to_arrays(), parent_of, n_features)
+    for name, expected in grouped._asdict().items():
+        np.testing.assert_array_equal(getattr(back, name), expected)
+
+
+def put(array: np.ndarray, position: int, value: int) -> np.ndarray:
+    changed = array.copy()
+    changed[position] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("features", lambda features: put(features, 2, 40)),
+        ("features", lambda features: put(features, 2, -1)),
+        ("features", lambda features: features[:-1]),
+        ("places", lambda places: put(places, 5, 30)),
+        ("places", lambda places: places[:-1]),
+        ("values", lambda values: values[:-1]),
+        ("feature_starts", lambda starts: put(starts, 1, starts[2] + 1)),
+        ("feature_starts", lambda starts: starts[:-1]),
+        ("weight_starts", lambda starts: put(starts, 0, 1)),
+        ("weight_starts", lambda starts: put(starts, 2, starts[2] + 1)),
+        ("weight_ends", lambda ends: put(ends, 3, 1000)),
+        ("weight_ends", lambda ends: put(ends, len(ends) - 1, 1000)),
+        ("weight_ends", lambda ends: put(ends, 0, -1)),
+    ],
+)  # fmt: skip
+def test_named_arrays_that_do_not_fit_are_refused(name, change):
+    parent_of = random_parents(30, 4, 3)
+    arrays = group_siblings(random_rows(30, 40, 0.4, 1), parent_of).to_arrays()
+    with pytest.raises(ValueError, match=r"fit|feature|family|length"):
+        SiblingWeights.from_arrays({**arrays, name: change(arrays[name])}, parent_of, 40)
 
 
 def test_siblings_stand_together_with_their_features_in_order():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -31,11 +32,52 @@ class SiblingWeights(NamedTuple):
     """Whose weight it is: the place of the child among its siblings."""
     values: NDArray[np.float32]
 
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Give all but the families themselves by name, for saving."""
+        return {name: value for name, value in self._asdict().items() if name not in ("node_starts", "nodes")}
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], parent_of: NDArray[np.int32], n_features: int
+    ) -> SiblingWeights:
+        """Make them of their named arrays, after checking that no kernel will read beyond the end of one."""
+        siblings = cls(*_families(parent_of), **{name: arrays[name] for name in cls._fields[2:]})
+        _check_bounds(siblings.feature_starts, len(siblings.node_starts), len(siblings.features))
+        _check_bounds(siblings.weight_starts, len(siblings.node_starts), len(siblings.values))
+        _check_entries(siblings, n_features)
+        return siblings
+
+
+def _check_bounds(starts: NDArray[np.int64], n_starts: int, n_entries: int) -> None:
+    if len(starts) != n_starts or starts[0] != 0 or starts[-1] != n_entries or np.any(np.diff(starts) < 0):
+        raise ValueError(f"the bounds of {n_starts - 1} families do not fit")
+
+
+def _check_entries(siblings: SiblingWeights, n_features: int) -> None:
+    features, places = siblings.features, siblings.places
+    if len(features) != len(siblings.weight_ends) or len(places) != len(siblings.values):
+        raise ValueError("arrays of the same entries differ in length")
+    if len(features) and not 0 <= features.min() <= features.max() < n_features:
+        raise ValueError(f"a feature is not one of {n_features}")
+    if len(places) and not 0 <= places.min() <= places.max() < np.diff(siblings.node_starts).max():
+        raise ValueError("a weight is not of a member of its family")
+    n_of_family = np.diff(siblings.feature_starts)
+    ends = siblings.weight_ends + np.repeat(siblings.weight_starts[:-1], n_of_family)
+    last = siblings.feature_starts[1:][n_of_family > 0] - 1
+    reached = np.diff(siblings.weight_starts) > 0
+    if np.any(np.diff(ends, prepend=0) < 0) or not np.array_equal(ends[last], siblings.weight_starts[1:][reached]):
+        raise ValueError("the weights of some features do not fit")
+
+
+def _families(parent_of: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Put the nodes of each parent together: where those of each begin, and the nodes."""
+    return _bounds(np.bincount(parent_of, minlength=1)), np.argsort(parent_of, kind="stable").astype(np.int32)
+
 
 def group_siblings(weights: sp.csr_array, parent_of: NDArray[np.int32]) -> SiblingWeights:
     """Lay out the weights (nodes, features) of a level whose nodes have the given parents."""
-    sizes = np.bincount(parent_of, minlength=1)
-    node_starts, nodes = _bounds(sizes), np.argsort(parent_of, kind="stable").astype(np.int32)
+    node_starts, nodes = _families(parent_of)
+    sizes = np.diff(node_starts)
     # Of one type, so that kernels compile once.
     starts, columns = weights.indptr.astype(np.int64), weights.indices.astype(np.int32, copy=False)
     n_features = weights.shape[1]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from haxmlnet.data.arrays import csr_view
 from haxmlnet.linear import kernels
 from haxmlnet.linear.siblings import SiblingWeights, group_siblings, ungroup_siblings
 from haxmlnet.ranking import ABSENT
@@ -45,6 +47,25 @@ class NodeVectors:
         if parent_of is None:
             parent_of = np.zeros(matrix.shape[0], np.int32)
         return cls(group_siblings(matrix, parent_of), parent_of, matrix.shape[1])
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], n_nodes: int, n_features: int, parent_of: NDArray[np.int32] | None
+    ) -> NodeVectors:
+        """Make them of the named arrays of `to_arrays`, or of a matrix, as older models have it; both are checked."""
+        if parent_of is None:
+            parent_of = np.zeros(n_nodes, np.int32)
+        if "columns" not in arrays:
+            return cls(SiblingWeights.from_arrays(arrays, parent_of, n_features), parent_of, n_features)
+        matrix = csr_view(arrays["values"], arrays["columns"], arrays["bounds"], n_features)
+        matrix.check_format(full_check=True)
+        if matrix.shape[0] != n_nodes:
+            raise ValueError(f"it has {matrix.shape[0]} rows")
+        return cls.from_matrix(matrix, parent_of)
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Give them by name as they are laid out, for saving: a model is read faster than it could be laid out anew."""
+        return self.siblings.to_arrays()
 
     def to_matrix(self) -> sp.csr_array:
         """Give them as a matrix (nodes, features) again."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from haxmlnet.errors import ModelError
-from haxmlnet.store import read_method
+from haxmlnet.store import read_header, read_method
 
 if TYPE_CHECKING:
     from haxmlnet.methods.base import Method
@@ -45,4 +46,6 @@ def load_model(path: str | Path) -> Method:
     if not isinstance(name, str) or name not in _MODULES:
         known = ", ".join(METHODS)
         raise ModelError(f"{path}: holds a model of {name!r}, which this version does not know. It knows {known}.")
-    return METHODS[name].load(path)
+    with ThreadPoolExecutor(1) as thread:
+        header = thread.submit(read_header, path)  # checks the files while torch is imported
+        return METHODS[name].from_header(path, header.result())

@@ -138,8 +138,12 @@ class Method(Estimator, ABC):
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a model directory written by `save`, after checking every file of it."""
+        return cls.from_header(path, read_header(path))
+
+    @classmethod
+    def from_header(cls, path: str | Path, header: dict[str, Any]) -> Self:
+        """Read a model directory whose header and files were checked."""
         directory = Path(path)
-        header = read_header(directory)
         if header.get("method") != cls.__name__:
             raise ModelError(f"{directory}: holds a model of {header.get('method')}, not of {cls.__name__}.")
         model = cls(**_as_parameters(header["settings"]))

@@ -12,7 +12,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from haxmlnet.data.arrays import csr_view
 from haxmlnet.errors import ModelError
 from haxmlnet.linear import LinearLevel, LinearModel, NodeVectors, in_threads, joined
 from haxmlnet.linear import names as label_names
@@ -34,7 +33,6 @@ NEIGHBOURING = 16
 MAX_FIRST_LEVEL = 512
 MAX_FAN_OUT = 32
 NEIGHBOURS_FILE = "neighbours.safetensors"
-_MATRIX = ("values", "columns", "bounds")
 
 
 @dataclass(frozen=True)
@@ -161,12 +159,13 @@ class LinearPart:
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Give all that was learned by name, for saving."""
-        arrays: dict[str, NDArray[Any]] = _matrix_arrays("prototypes", self.model.prototypes)
-        for depth, level in enumerate(self.model.levels):
-            arrays |= {f"level_{depth}.biases": level.biases, **_matrix_arrays(f"level_{depth}", level.weights)}
-        for prefix, part in (("fusion", self.fusion), ("names", self.names)):
-            arrays |= {} if part is None else {f"{prefix}.{name}": value for name, value in part.to_arrays().items()}
-        return arrays
+        levels = self.model.levels
+        arrays: dict[str, NDArray[Any]] = {f"level_{depth}.biases": level.biases for depth, level in enumerate(levels)}
+        parts = {f"level_{depth}": level.vectors.to_arrays() for depth, level in enumerate(levels)}
+        parts["prototypes"] = self.model.prototype_vectors.to_arrays()
+        parts |= {} if self.fusion is None else {"fusion": self.fusion.to_arrays()}
+        parts |= {} if self.names is None else {"names": self.names.to_arrays()}
+        return arrays | {f"{part}.{name}": value for part, own in parts.items() for name, value in own.items()}
 
     @classmethod
     def from_arrays(
@@ -181,13 +180,13 @@ class LinearPart:
         """Make it from its named arrays, after checking that they fit the tree; others may add signals to the rule."""
         levels = []
         for depth, n_nodes in enumerate(tree.level_sizes):
-            weights = _matrix(arrays, f"level_{depth}", (n_nodes, n_features))
+            vectors = _vectors(arrays, f"level_{depth}", n_nodes, n_features, parents_at(tree, depth))
             biases = arrays.get(f"level_{depth}.biases", np.zeros(0))
             if biases.shape != (n_nodes,):
                 raise ModelError(f"linear level {depth}: expected {n_nodes} biases, got {biases.shape}.")
-            levels.append(LinearLevel(NodeVectors.from_matrix(weights, parents_at(tree, depth)), biases))
-        prototypes = _matrix(arrays, "prototypes", (tree.n_labels, n_features))
-        model = LinearModel(tree, levels, NodeVectors.from_matrix(prototypes, parents_at(tree, tree.n_levels - 1)))
+            levels.append(LinearLevel(vectors, biases))
+        parent_of = parents_at(tree, tree.n_levels - 1)
+        model = LinearModel(tree, levels, _vectors(arrays, "prototypes", tree.n_labels, n_features, parent_of))
         names = _under(arrays, "names.")
         part = cls(model, label_counts, neighbours=neighbours)
         if names:
@@ -234,17 +233,10 @@ def _under(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray
     return {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
 
 
-def _matrix_arrays(name: str, matrix: sp.csr_array) -> dict[str, NDArray[Any]]:
-    return dict(zip((f"{name}.{part}" for part in _MATRIX), (matrix.data, matrix.indices, matrix.indptr), strict=True))
-
-
-def _matrix(arrays: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, int]) -> sp.csr_array:
+def _vectors(
+    arrays: Mapping[str, NDArray[Any]], name: str, n_nodes: int, n_features: int, parent_of: NDArray[np.int32] | None
+) -> NodeVectors:
     try:
-        values, columns, bounds = (arrays[f"{name}.{part}"] for part in _MATRIX)
-        matrix = csr_view(values, columns, bounds, shape[1])
-        matrix.check_format(full_check=True)
+        return NodeVectors.from_arrays(_under(arrays, f"{name}."), n_nodes, n_features, parent_of)
     except (KeyError, ValueError) as error:
-        raise ModelError(f"{name}: does not hold the weights of {shape[0]} nodes ({error}).") from None
-    if matrix.shape != shape:
-        raise ModelError(f"{name}: expected weights of shape {shape}, got {matrix.shape}.")
-    return matrix
+        raise ModelError(f"{name}: does not hold the weights of {n_nodes} nodes ({error}).") from None

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from haxmlnet.data.tokens import TokenArray, length_sorted_batches
 from haxmlnet.network.memory import kept_memory
@@ -161,7 +160,7 @@ def _path_logits(
 
 def probabilities(logits: NDArray[np.float32], parent_scores: NDArray[np.float32] | None) -> NDArray[np.float32]:
     """Give P(node | its parent), times the scores of the parents."""
-    own: NDArray[np.float32] = expit(logits)
+    own: NDArray[np.float32] = torch.from_numpy(logits).sigmoid().numpy()  # scipy's takes a tenth of a second to import
     return own if parent_scores is None else own * parent_scores
 
 
