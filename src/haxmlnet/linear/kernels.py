@@ -21,6 +21,8 @@ def multiply_children(block, siblings, parents, products):  # type: ignore[no-un
     order, ends = _by_parent(parents, len(siblings.node_starts) - 1)
     width, begin = parents.shape[1], 0
     for parent in range(len(ends)):
+        if begin == ends[parent]:
+            continue
         pairs, begin = order[begin : ends[parent]], ends[parent]
         in_table = _pays_a_table(block, siblings, parent, pairs, width)
         if in_table:
@@ -38,6 +40,8 @@ def multiply_nodes(block, siblings, widest, place_of, nodes, parents, products):
     order, ends = _by_parent(parents, len(siblings.node_starts) - 1)
     family, width, begin = np.empty(widest, np.float32), parents.shape[1], 0
     for parent in range(len(ends)):
+        if begin == ends[parent]:
+            continue
         pairs, begin, last = order[begin : ends[parent]], ends[parent], -1
         in_table = _pays_a_table(block, siblings, parent, pairs, width)
         if in_table:

@@ -115,10 +115,12 @@ def _search_batch(
     scored: list[tuple[NDArray[np.int32], NDArray[np.float32]]] = []
     if above is not None:
         scored = [(above.ids, above.logits[..., level]) for level in range(above.logits.shape[-1])]
-    with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-        # Two threads on one document would wait for each other at every word.
-        with one_thread_each() if len(tokens) == 1 and device.type == "cpu" else nullcontext(map) as run:
-            states = network.encode(tokens, lengths, run=run)
+    with (
+        torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"),
+        # Two threads on one document would wait for each other at every word, and at every small product.
+        one_thread_each() if len(tokens) == 1 and device.type == "cpu" else nullcontext(map) as run,
+    ):
+        states = network.encode(tokens, lengths, run=run)
         for level in network.levels:
             candidates, parent_scores = None, None
             nodes = np.broadcast_to(
