@@ -131,7 +131,7 @@ class Settings:
         minimum=1,
     )
     validation_fraction: float = setting(
-        0.05,
+        0.1,  # with half as many the rule of fusion is half a point of nDCG worse on small data
         "Part of the training documents held out for validation where no validation data is given.",
         minimum=0,
         maximum=0.5,
@@ -196,6 +196,7 @@ class OneVsRestSettings:
 _PLAIN_NETWORK = {
     "attend_words": False, "own_outputs": False, "linear": False, "shared_encoder": False, "learning_rate": 1e-3,
     "final_learning_rate": 1.0, "warmup": 0.0, "max_length": 500, "word_dropout": 0.2, "state_dropout": 0.5,
+    "validation_fraction": 0.05,
 }  # fmt: skip
 _LARGE_NETWORK = {
     **_PLAIN_NETWORK, "hidden_size": 512, "mlp_sizes": (512, 256), "word_size": 300, "batch_size": 200, "n_trees": 3,

@@ -48,4 +48,4 @@ def load_model(path: str | Path) -> Method:
         raise ModelError(f"{path}: holds a model of {name!r}, which this version does not know. It knows {known}.")
     with ThreadPoolExecutor(1) as thread:
         header = thread.submit(read_header, path)  # checks the files while torch is imported
-        return METHODS[name].from_header(path, header.result())
+        return METHODS[name]._from_header(path, header.result())

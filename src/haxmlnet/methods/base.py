@@ -138,10 +138,10 @@ class Method(Estimator, ABC):
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a model directory written by `save`, after checking every file of it."""
-        return cls.from_header(path, read_header(path))
+        return cls._from_header(path, read_header(path))
 
     @classmethod
-    def from_header(cls, path: str | Path, header: dict[str, Any]) -> Self:
+    def _from_header(cls, path: str | Path, header: dict[str, Any]) -> Self:
         """Read a model directory whose header and files were checked."""
         directory = Path(path)
         if header.get("method") != cls.__name__:
