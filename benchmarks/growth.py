@@ -153,8 +153,9 @@ def _predict_linear(model: Any, texts: list[str], n_threads: int) -> None:
     from haxmlnet.settings import LinearTreeSettings
     from haxmlnet.text.tfidf import tfidf, word_counts
 
-    counts = word_counts(model.tokenizer_.encode(texts), model.tokenizer_.n_words)
-    model.trees_[0].linear.candidates(tfidf(counts, model.idf_), LinearTreeSettings.beam, n_threads)
+    part, counts = model.trees_[0].linear, word_counts(model.tokenizer_.encode(texts), model.tokenizer_.n_words)
+    features = tfidf(counts, model.idf_)
+    part.candidates(features, part.nearest(features, n_threads), LinearTreeSettings.beam, n_threads)
 
 
 def growth_figure(rows: Sequence[Figures]) -> str:

@@ -35,11 +35,21 @@ def test_scores_are_probabilities(fused, make_documents):
     assert abs(right.mean() - ranking.scores.mean()) < 0.03
 
 
+def test_many_documents_are_ranked_block_by_block(fused, make_documents, monkeypatch):
+    texts, _ = make_documents(50, 8)
+    at_once = fused.predict(texts, k=5)
+    monkeypatch.setattr("haxmlnet.methods.haxmlnet.BLOCK_DOCUMENTS", 7)
+    in_blocks = fused.predict(texts, k=5)
+    np.testing.assert_array_equal(in_blocks.ids, at_once.ids)
+    np.testing.assert_allclose(in_blocks.scores, at_once.scores, atol=1e-5)
+
+
 def test_both_parts_speak_in_the_rule(fused, unseen_documents):
     model = fused.trees_[0]
     words = fused.tokenizer_.encode(unseen_documents[0][:20])
     features = model.linear.model.prototypes[:20]
-    ranking, signals = model.candidates(words, features, model.linear, 16, 24, 1)
+    near = model.linear.nearest(features, 1)
+    ranking, signals = model.candidates(words, features, near, model.linear, 16, 24, 1)
     n_linear = model.linear.n_signals
     assert signals.shape == (*ranking.ids.shape, n_linear + 1 + model.tree.n_levels)
     present = ranking.ids != ABSENT

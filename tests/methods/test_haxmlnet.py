@@ -248,7 +248,7 @@ def test_two_trees_give_the_mean_of_their_scores(new_hasty_model, tiny_corpus, u
     texts, _ = unseen_documents
     model = new_hasty_model("HAXMLNet", n_trees=2).fit(*tiny_corpus)
     tokens = model.tokenizer_.encode(texts)
-    each = [tree.search(tokens, None, beam=24, k=24, n_threads=1).to_csr().toarray() for tree in model.trees_]
+    each = [tree.search(tokens, None, None, beam=24, k=24, n_threads=1).to_csr().toarray() for tree in model.trees_]
     assert not np.allclose(*each)
     assert_ranks(model.predict(texts, k=5), np.mean(each, axis=0))
     model.save(tmp_path / "model")

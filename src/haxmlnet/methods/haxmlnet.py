@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from haxmlnet.data.labels import LabelIndex, index_labels, truth_matrix
 from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.errors import DataError, ModelError
+from haxmlnet.linear import joined
 from haxmlnet.linear.neighbours import Neighbours
 from haxmlnet.methods.base import Method, checked_texts
 from haxmlnet.methods.linear_part import LinearPart, read_neighbours, tree_for_linear, write_neighbours
@@ -37,6 +38,9 @@ from haxmlnet.text.tokenizer import WordTokenizer
 from haxmlnet.training.checkpoints import Checkpoints, training_identity
 from haxmlnet.training.hardware import chosen_device, device_for_loading, processor_threads, training_threads
 from haxmlnet.tree import LabelTree
+
+# Documents searched at a time: what both parts say of their candidates takes 12 kB each.
+BLOCK_DOCUMENTS = 4096
 
 
 class HAXMLNet(Settings, Method):
@@ -139,21 +143,28 @@ class HAXMLNet(Settings, Method):
         Without the linear part, a score is the product of the probabilities along the path.
         """
         texts, k = self._checked_query(texts, k)
+        with processor_threads(self.n_jobs):
+            starts = range(0, max(len(texts), 1), BLOCK_DOCUMENTS)
+            ranking = joined([self._rank(texts[start : start + BLOCK_DOCUMENTS], k) for start in starts])
+        return Ranking(ranking.ids, ranking.scores, self.label_index_.names)
+
+    def _rank(self, texts: list[str], k: int) -> Ranking:
         settings = self.training_["settings"]
         words = self.tokenizer_.encode(texts)
         tokens = words.truncated(settings["max_length"])
-        features = None
-        if any(model.linear is not None for model in self.trees_):
+        n_threads = torch.get_num_threads()
+        features, near = None, None
+        part = next((model.linear for model in self.trees_ if model.linear is not None), None)
+        if part is not None:
             features = tfidf(word_counts(words, self.tokenizer_.n_words), self.idf_)
+            near = part.nearest(features, n_threads)
         width = width_per_tree(k, len(self.trees_), len(self.label_index_))
         beam = self.beam or settings["beam"]
-        with processor_threads(self.n_jobs):
-            rankings = [
-                model.search(tokens, features, max(beam, _groups_with(k, model.tree)), width, torch.get_num_threads())
-                for model in self.trees_
-            ]
-        merged = average_rankings(rankings, k)
-        return Ranking(merged.ids, merged.scores, self.label_index_.names)
+        rankings = [
+            model.search(tokens, features, near, max(beam, _groups_with(k, model.tree)), width, n_threads)
+            for model in self.trees_
+        ]
+        return average_rankings(rankings, k)
 
     def _write_parts(self, directory: Path) -> None:
         write_text(directory / "tokenizer.json", self.tokenizer_.to_json())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -48,39 +48,44 @@ class LinearPart:
     neighbours: Neighbours | None = None
     """None: documents are not compared with each other."""
 
-    def search(self, features: sp.csr_array, beam: int, k: int, n_threads: int) -> Ranking:
+    def nearest(self, features: sp.csr_array, n_threads: int) -> Near | None:
+        """Find the training documents that each document is like; the same for every tree."""
+        if self.neighbours is None:
+            return None
+        work = partial(self.neighbours.near, features)
+        return Near.joined(list(in_threads(work, features.shape[0], n_threads, label_neighbours.N_NEAREST)))
+
+    def search(self, features: sp.csr_array, near: Near | None, beam: int, k: int, n_threads: int) -> Ranking:
         """Rank the best k labels of each document."""
         if self.fusion is None:
             return self.model.search(features, beam, k, n_threads)
         fusion, width = self.fusion, max(CANDIDATES, k)
 
         def search_block(rows: range) -> Ranking:
-            ids, signals = self._block_candidates(features, rows, beam, width)
+            ids, signals = self._block_candidates(features, rows, _of(near, rows), beam, width)
             probabilities = fusion.probabilities(signals, ids != ABSENT)
             return rank(ids, probabilities, min(k, self.model.tree.n_labels), None, self.model.tree.n_labels)
 
         n_numbers = self.model.search_numbers(beam, width)
         return joined(list(in_threads(search_block, features.shape[0], n_threads, n_numbers)))
 
-    def proposals(self, features: sp.csr_array, beam: int, n_threads: int) -> tuple[NDArray[np.int32], Near | None]:
-        """Give the labels of each document that may be right, best first, and the training documents like it."""
+    def proposals(self, features: sp.csr_array, near: Near | None, beam: int, n_threads: int) -> NDArray[np.int32]:
+        """Give the labels of each document that may be right, best first."""
 
-        def propose(rows: range) -> tuple[NDArray[np.int32], Near | None]:
+        def propose(rows: range) -> NDArray[np.int32]:
             ids = self.model.search(features[rows.start : rows.stop], beam, CANDIDATES).ids
-            near = self._near(features, rows)
-            return in_turn(ids, *self._others(features, rows, near)), near
+            return in_turn(ids, *self._others(features, rows, _of(near, rows)))
 
         n_numbers = self.model.search_numbers(beam, CANDIDATES)
-        ids, near = zip(*in_threads(propose, features.shape[0], n_threads, n_numbers), strict=True)
-        return np.concatenate(ids), None if self.neighbours is None else Near.joined(near)
+        return np.concatenate(list(in_threads(propose, features.shape[0], n_threads, n_numbers)))
 
     def candidates(
-        self, features: sp.csr_array, beam: int, n_threads: int
+        self, features: sp.csr_array, near: Near | None, beam: int, n_threads: int
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Give the labels of each document that may be right (documents, W), and the signals of each."""
         n_numbers = self.model.search_numbers(beam, CANDIDATES)
         blocks = in_threads(
-            lambda rows: self._block_candidates(features, rows, beam, CANDIDATES),
+            lambda rows: self._block_candidates(features, rows, _of(near, rows), beam, CANDIDATES),
             features.shape[0],
             n_threads,
             n_numbers,
@@ -89,10 +94,10 @@ class LinearPart:
         return np.concatenate(ids), np.concatenate(signals)
 
     def _block_candidates(
-        self, features: sp.csr_array, rows: range, beam: int, width: int
+        self, features: sp.csr_array, rows: range, near: Near | None, beam: int, width: int
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         candidates, signals = self.model.search_with_signals(features, rows, beam, width)
-        ids, near = candidates.ids, self._near(features, rows)
+        ids = candidates.ids
         for others in self._others(features, rows, near):
             others[marked_in_rows(others, ids)] = ABSENT
             ids = np.concatenate([ids, others], axis=1)
@@ -105,15 +110,12 @@ class LinearPart:
         """Say of some labels (documents, W) what the model thinks, how frequent they are, and what of name and kin."""
 
         def signals_of(rows: range) -> NDArray[np.float32]:
-            wanted, found = labels[rows.start : rows.stop], None if near is None else near.of(rows)
+            wanted = labels[rows.start : rows.stop]
             signals = self.model.block_signals(features, rows, wanted)
-            return self._with_others(signals, features, rows, wanted, found)
+            return self._with_others(signals, features, rows, wanted, _of(near, rows))
 
         n_numbers = labels.shape[1] * self.n_signals
         return np.concatenate(list(in_threads(signals_of, features.shape[0], n_threads, n_numbers)))
-
-    def _near(self, features: sp.csr_array, rows: range) -> Near | None:
-        return None if self.neighbours is None else self.neighbours.near(features, rows)
 
     def _others(self, features: sp.csr_array, rows: range, near: Near | None) -> list[NDArray[np.int32]]:
         """Give labels that may be right whatever the classifiers say: those mentioned, those of similar documents."""
@@ -147,7 +149,7 @@ class LinearPart:
         self, features: sp.csr_array, targets: sp.csr_array, beam: int, seed: int, n_threads: int
     ) -> Fusion | None:
         """Fit the rule on documents that the model was not trained on."""
-        candidates, signals = self.candidates(features, beam, n_threads)
+        candidates, signals = self.candidates(features, self.nearest(features, n_threads), beam, n_threads)
         return fit_fusion(signals, candidates != ABSENT, marked_true(candidates, targets), seed)
 
     @property
@@ -227,6 +229,10 @@ def marked_true(labels: NDArray[np.int32], targets: sp.csr_array) -> NDArray[np.
     true = rows * np.int64(targets.shape[1]) + targets.indices
     asked = np.arange(len(labels))[:, None] * np.int64(targets.shape[1]) + labels
     return np.isin(asked, true) & (labels != ABSENT)
+
+
+def _of(near: Near | None, rows: range) -> Near | None:
+    return None if near is None else near.of(rows)
 
 
 def _under(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:

@@ -64,7 +64,8 @@ class LinearTree(LinearTreeSettings, LinearMethod):
     def _rank(self, features: sp.csr_array, k: int) -> Ranking:
         width = width_per_tree(k, len(self.parts_), len(self.label_index_))
         n_threads = self.n_jobs or usable_cores()
-        rankings = [part.search(features, max(self.beam, k), width, n_threads) for part in self.parts_]
+        near = self.parts_[0].nearest(features, n_threads)
+        rankings = [part.search(features, near, max(self.beam, k), width, n_threads) for part in self.parts_]
         return average_rankings(rankings, k)
 
     def _write_parts(self, directory: Path) -> None:

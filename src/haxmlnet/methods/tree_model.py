@@ -16,6 +16,7 @@ from haxmlnet.data.arrays import release_pages
 from haxmlnet.data.tokens import TokenArray
 from haxmlnet.errors import ModelError
 from haxmlnet.linear import train_linear_model
+from haxmlnet.linear.neighbours import Near
 from haxmlnet.methods.corpus_features import FEATURES_PER_LABEL
 from haxmlnet.methods.linear_part import CANDIDATES, MENTIONED, NEIGHBOURING, LinearPart, marked_true, tree_for_linear
 from haxmlnet.methods.preparation import Labelled, Prepared
@@ -51,19 +52,34 @@ class TreeModel:
     linear: LinearPart | None = None
     """Linear classifiers over the same labels, with the rule that fuses both; None: the networks alone."""
 
-    def search(self, tokens: TokenArray, features: sp.csr_array | None, beam: int, k: int, n_threads: int) -> Ranking:
+    def search(
+        self,
+        tokens: TokenArray,
+        features: sp.csr_array | None,
+        near: Near | None,
+        beam: int,
+        k: int,
+        n_threads: int,
+    ) -> Ranking:
         """Rank the best k labels of each document."""
         if self.linear is None or self.linear.fusion is None or features is None:
             return search_tree(self.networks, self.tree, tokens, beam, k)
-        ranking, signals = self.candidates(tokens, features, self.linear, beam, k, n_threads)
+        ranking, signals = self.candidates(tokens, features, near, self.linear, beam, k, n_threads)
         probabilities = self.linear.fusion.probabilities(signals, ranking.ids != ABSENT)
         return rank(ranking.ids, probabilities, k, None, ranking.n_ids)
 
     def candidates(
-        self, tokens: TokenArray, features: sp.csr_array, linear: LinearPart, beam: int, k: int, n_threads: int
+        self,
+        tokens: TokenArray,
+        features: sp.csr_array,
+        near: Near | None,
+        linear: LinearPart,
+        beam: int,
+        k: int,
+        n_threads: int,
     ) -> tuple[Ranking, NDArray[np.float32]]:
         """Give the best labels of either part, and what both say of them: (documents, W, signals)."""
-        proposed, near = linear.proposals(features, LinearTreeSettings.beam, n_threads)
+        proposed = linear.proposals(features, near, LinearTreeSettings.beam, n_threads)
         width = max(2 * CANDIDATES + MENTIONED + NEIGHBOURING, k)
         paths = search_tree(self.networks, self.tree, tokens, beam, width, proposed)
         attention = np.log(np.maximum(paths.scores, LEAST_SCORE))[..., None]
@@ -182,8 +198,10 @@ def _linear_part(
     part = trained(features[prepared.kept], prepared.targets[prepared.kept], prepared.label_features)
     if settings["neighbours"]:
         part = replace(part, neighbours=prepared.kept_neighbours)
+    of_validation = prepared.validation_features
+    near = part.nearest(of_validation, n_threads)
     ranking, signals = model.candidates(
-        validation.tokens, prepared.validation_features, part, settings["beam"], CANDIDATES, n_threads
+        validation.tokens, of_validation, near, part, settings["beam"], CANDIDATES, n_threads
     )
     right = marked_true(ranking.ids, validation.targets)
     fusion = fit_fusion(signals, ranking.ids != ABSENT, right, settings["random_state"])
