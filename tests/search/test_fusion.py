@@ -35,6 +35,17 @@ def test_the_rule_learns_which_signal_counts(fusion):
     assert errors.mean() < 0.05
 
 
+def test_several_rules_are_one_with_the_mean_of_their_logits(monkeypatch):
+    signals, present, right, _ = candidates(60, 6)
+    monkeypatch.setattr("haxmlnet.search.fusion.STEPS", 20)
+    together = fit_fusion(signals, present, right, seed=4).probabilities(signals, present)[present]
+    monkeypatch.setattr("haxmlnet.search.fusion.N_RULES", 1)
+    each = [fit_fusion(signals, present, right, seed).probabilities(signals, present)[present] for seed in (4, 5, 6)]
+    logits = [np.log(p / (1 - p)) for p in np.array(each, np.float64)]
+    assert not np.allclose(logits[0], logits[1], atol=0.01)
+    np.testing.assert_allclose(np.log(together / (1 - together)), np.mean(logits, axis=0), atol=1e-4)
+
+
 def test_absent_candidates_have_no_probability_and_no_influence(fusion):
     signals, present, _, _ = candidates(50, 3)
     probabilities = fusion.probabilities(signals, present)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from haxmlnet.errors import ModelError
 
+# The mean of several rules depends less on chance than one.
+N_RULES = 3
 HIDDEN_SIZE = 64
 STEPS = 3000
 BATCH_SIZE = 1024
@@ -20,12 +22,14 @@ LEARNING_RATE = 1e-2
 WEIGHT_DECAY, MOST_WEIGHT_DECAY = 80.0, 0.3
 # With fewer documents than this, what is learned of them is chance.
 MIN_DOCUMENTS = 50
+Layers = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]
+"""Inner weights and biases, outer weights and bias."""
 _ARRAYS = ("centre", "scale", "inner_weights", "inner_biases", "outer_weights", "outer_bias")
 
 
 @dataclass(frozen=True)
 class Fusion:
-    """A small network, fitted on documents that the parts were not trained on.
+    """A small network, fitted on documents that the parts were not trained on: several of one hidden layer, joined.
 
     A signal counts as it is, and as its distance from the best candidate of the same document.
     """
@@ -71,8 +75,18 @@ def fit_fusion(
     inputs = _inputs(signals, present)[present]
     centre, scale = inputs.mean(axis=0), inputs.std(axis=0) + 1e-6
     decay = min(WEIGHT_DECAY / len(signals), MOST_WEIGHT_DECAY)
-    layers = _trained((inputs - centre) / scale, right[present].astype(np.float32), decay, seed)
-    return Fusion(centre.astype(np.float32), scale.astype(np.float32), *layers)
+    scaled, targets = (inputs - centre) / scale, right[present].astype(np.float32)
+    rules = [_trained(scaled, targets, decay, seed + number) for number in range(N_RULES)]
+    return Fusion(centre.astype(np.float32), scale.astype(np.float32), *_mean_of_outputs(rules))
+
+
+def _mean_of_outputs(rules: Sequence[Layers]) -> Layers:
+    """Make one network whose output is the mean of those of several."""
+    inner_weights, inner_biases, outer_weights, outer_biases = (
+        np.concatenate(part) for part in zip(*rules, strict=True)
+    )
+    bias = outer_biases.mean(keepdims=True)
+    return inner_weights, inner_biases, outer_weights / np.float32(len(rules)), bias.astype(np.float32)
 
 
 def _inputs(signals: NDArray[np.float32], present: NDArray[np.bool_]) -> NDArray[np.float32]:
@@ -111,9 +125,7 @@ def _fuse(  # type: ignore[no-untyped-def]
             probabilities[row, candidate] = one / (one + np.exp(-output))
 
 
-def _trained(
-    inputs: NDArray[np.float32], targets: NDArray[np.float32], decay: float, seed: int
-) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+def _trained(inputs: NDArray[np.float32], targets: NDArray[np.float32], decay: float, seed: int) -> Layers:
     import torch
     from torch import nn
 
