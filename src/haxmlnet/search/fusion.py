@@ -85,8 +85,8 @@ def _mean_of_outputs(rules: Sequence[Layers]) -> Layers:
     inner_weights, inner_biases, outer_weights, outer_biases = (
         np.concatenate(part) for part in zip(*rules, strict=True)
     )
-    bias = outer_biases.mean(keepdims=True)
-    return inner_weights, inner_biases, outer_weights / np.float32(len(rules)), bias.astype(np.float32)
+    mean_weights, mean_bias = outer_weights / len(rules), outer_biases.mean(keepdims=True)
+    return inner_weights, inner_biases, mean_weights.astype(np.float32), mean_bias.astype(np.float32)
 
 
 def _inputs(signals: NDArray[np.float32], present: NDArray[np.bool_]) -> NDArray[np.float32]:
