@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from haxmlnet.errors import ModelError
-from haxmlnet.search.fusion import MIN_DOCUMENTS, Fusion, fit_fusion
+from haxmlnet.search.fusion import MIN_DOCUMENTS, N_RULES, Fusion, fit_fusion
 
 
 def candidates(n_documents: int, seed: int):
@@ -35,15 +35,21 @@ def test_the_rule_learns_which_signal_counts(fusion):
     assert errors.mean() < 0.05
 
 
-def test_several_rules_are_one_with_the_mean_of_their_logits(monkeypatch):
-    signals, present, right, _ = candidates(60, 6)
-    monkeypatch.setattr("haxmlnet.search.fusion.STEPS", 20)
-    together = fit_fusion(signals, present, right, seed=4).probabilities(signals, present)[present]
-    monkeypatch.setattr("haxmlnet.search.fusion.N_RULES", 1)
-    each = [fit_fusion(signals, present, right, seed).probabilities(signals, present)[present] for seed in (4, 5, 6)]
-    logits = [np.log(p / (1 - p)) for p in np.array(each, np.float64)]
-    assert not np.allclose(logits[0], logits[1], atol=0.01)
-    np.testing.assert_allclose(np.log(together / (1 - together)), np.mean(logits, axis=0), atol=1e-4)
+def test_the_rule_is_the_mean_of_several_that_differ(fusion):
+    units = np.split(np.arange(len(fusion.inner_biases)), N_RULES)
+    signals, present, _, _ = candidates(200, 6)
+    outputs = []
+    for own in units:
+        alone = Fusion(
+            fusion.centre, fusion.scale, fusion.inner_weights[own], fusion.inner_biases[own],
+            N_RULES * fusion.outer_weights[own], fusion.outer_bias,
+        )  # fmt: skip
+        probabilities = alone.probabilities(signals, present)[present].astype(np.float64)
+        outputs.append(np.log(probabilities / (1 - probabilities)))
+    together = fusion.probabilities(signals, present)[present]
+    np.testing.assert_allclose(together, 1 / (1 + np.exp(-np.mean(outputs, axis=0))), atol=1e-4)
+    spread = np.std(outputs, axis=0).mean()
+    assert 0.01 < spread < 1
 
 
 def test_absent_candidates_have_no_probability_and_no_influence(fusion):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,18 +75,8 @@ def fit_fusion(
     inputs = _inputs(signals, present)[present]
     centre, scale = inputs.mean(axis=0), inputs.std(axis=0) + 1e-6
     decay = min(WEIGHT_DECAY / len(signals), MOST_WEIGHT_DECAY)
-    scaled, targets = (inputs - centre) / scale, right[present].astype(np.float32)
-    rules = [_trained(scaled, targets, decay, seed + number) for number in range(N_RULES)]
-    return Fusion(centre.astype(np.float32), scale.astype(np.float32), *_mean_of_outputs(rules))
-
-
-def _mean_of_outputs(rules: Sequence[Layers]) -> Layers:
-    """Make one network whose output is the mean of those of several."""
-    inner_weights, inner_biases, outer_weights, outer_biases = (
-        np.concatenate(part) for part in zip(*rules, strict=True)
-    )
-    mean_weights, mean_bias = outer_weights / len(rules), outer_biases.mean(keepdims=True)
-    return inner_weights, inner_biases, mean_weights.astype(np.float32), mean_bias.astype(np.float32)
+    layers = _trained((inputs - centre) / scale, right[present].astype(np.float32), decay, seed)
+    return Fusion(centre.astype(np.float32), scale.astype(np.float32), *layers)
 
 
 def _inputs(signals: NDArray[np.float32], present: NDArray[np.bool_]) -> NDArray[np.float32]:
@@ -126,26 +116,37 @@ def _fuse(  # type: ignore[no-untyped-def]
 
 
 def _trained(inputs: NDArray[np.float32], targets: NDArray[np.float32], decay: float, seed: int) -> Layers:
+    """Train networks from different starts, all in one step, and give one whose output is the mean of theirs."""
     import torch
     from torch import nn
 
     from haxmlnet.network.workers import one_thread
 
-    generator = torch.Generator().manual_seed(seed)
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
-        inner, outer = nn.Linear(inputs.shape[1], HIDDEN_SIZE), nn.Linear(HIDDEN_SIZE, 1)
-    network = nn.Sequential(inner, nn.ReLU(), outer, nn.Flatten(0))
-    optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=decay)
+        layers = [(nn.Linear(inputs.shape[1], HIDDEN_SIZE), nn.Linear(HIDDEN_SIZE, 1)) for _ in range(N_RULES)]
+    starts = (
+        [inner.weight.T for inner, _ in layers], [inner.bias[None] for inner, _ in layers],
+        [outer.weight.T for _, outer in layers], [outer.bias[None] for _, outer in layers],
+    )  # fmt: skip
+    parameters = [nn.Parameter(torch.stack(start).detach()) for start in starts]
+    inner_weights, inner_biases, outer_weights, outer_biases = parameters  # (rules, 2 S, hidden), ... (rules, 1, 1)
+    optimizer = torch.optim.AdamW(parameters, lr=LEARNING_RATE, weight_decay=decay, fused=True)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.02, STEPS)
     x, y = torch.from_numpy(inputs), torch.from_numpy(targets)
+    generator = torch.Generator().manual_seed(seed)
     with one_thread():  # more would wait for each other longer than they work on so little
         for _ in range(STEPS):
-            batch = torch.randint(len(x), (min(BATCH_SIZE, len(x)),), generator=generator)
-            loss = nn.functional.binary_cross_entropy_with_logits(network(x[batch]), y[batch])
+            batch = torch.randint(len(x), (N_RULES, min(BATCH_SIZE, len(x))), generator=generator)
+            hidden = torch.baddbmm(inner_biases, x[batch], inner_weights).relu()
+            outputs = torch.baddbmm(outer_biases, hidden, outer_weights)[..., 0]
+            # The mean over all of them, times their number: each learns as if it were alone.
+            loss = N_RULES * nn.functional.binary_cross_entropy_with_logits(outputs, y[batch])
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             schedule.step()
-    weights = [value.detach().numpy() for value in (inner.weight, inner.bias, outer.weight[0], outer.bias)]
-    return weights[0], weights[1], weights[2], weights[3]
+    weights, biases, last_weights, last_biases = (parameter.detach().numpy() for parameter in parameters)
+    by_unit = np.ascontiguousarray(weights.transpose(0, 2, 1)).reshape(-1, inputs.shape[1])
+    joined = by_unit, biases.ravel(), last_weights.ravel() / N_RULES, last_biases.mean(axis=0).ravel()
+    return joined[0], joined[1], joined[2].astype(np.float32), joined[3].astype(np.float32)
