@@ -96,10 +96,18 @@ def test_a_whole_number_is_nothing_else(name, value):
     assert refused(name, value).startswith(f"{name} must be a whole number, got ")
 
 
-@pytest.mark.parametrize("value", ["0.5", True, np.True_, float("nan"), float("-inf"), [0.5], None, 10**400])
+@pytest.mark.parametrize("value", ["0.5", True, np.True_, float("nan"), float("-inf"), [0.5], 10**400])
 @pytest.mark.parametrize("name", of_type(float))
 def test_a_number_is_nothing_else(name, value):
     assert refused(name, value).startswith(f"{name} must be a number, got ")
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_none_is_for_settings_that_are_chosen_later_or_left_out(name):
+    if setting_type(name)[1]:
+        assert checked(name, None) is None
+    else:
+        assert refused(name, None).startswith(f"{name} must be ")
 
 
 @pytest.mark.parametrize("value", [0, 1, "true", None, np.int64(1)])
@@ -193,6 +201,12 @@ def test_small_data_gets_no_fewer_epochs_than_large():
     epochs = [resolved_settings(DEFAULTS, size, 100)["epochs"] for size in sizes]
     assert epochs == sorted(epochs, reverse=True)
     assert epochs[0] > epochs[-1] >= 1
+
+
+def test_more_documents_are_held_out_where_a_rule_is_fitted_on_them():
+    assert resolved_settings(DEFAULTS, 500, 100)["validation_fraction"] == 0.1
+    assert resolved_settings(DEFAULTS, 499, 100)["validation_fraction"] == 0.05  # too few for a rule
+    assert resolved_settings({**DEFAULTS, "linear": False}, 5000, 100)["validation_fraction"] == 0.05
 
 
 def test_the_beam_is_wider_where_nobody_else_proposes_labels():
