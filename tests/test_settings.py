@@ -203,12 +203,6 @@ def test_small_data_gets_no_fewer_epochs_than_large():
     assert epochs[0] > epochs[-1] >= 1
 
 
-def test_more_documents_are_held_out_where_a_rule_is_fitted_on_them():
-    assert resolved_settings(DEFAULTS, 500, 100)["validation_fraction"] == 0.1
-    assert resolved_settings(DEFAULTS, 499, 100)["validation_fraction"] == 0.05  # too few for a rule
-    assert resolved_settings({**DEFAULTS, "linear": False}, 5000, 100)["validation_fraction"] == 0.05
-
-
 def test_the_beam_is_wider_where_nobody_else_proposes_labels():
     assert resolved_settings(DEFAULTS, 100, 100)["beam"] == 8
     assert resolved_settings({**DEFAULTS, "linear": False}, 100, 100)["beam"] == 16

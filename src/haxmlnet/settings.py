@@ -130,8 +130,8 @@ class Settings:
         "Stop a level after so many validations without a better nDCG@5; none: train to the end.",
         minimum=1,
     )
-    validation_fraction: float | None = setting(
-        None,
+    validation_fraction: float = setting(
+        0.05,
         "Part of the training documents held out for validation where no validation data is given.",
         minimum=0,
         maximum=0.5,
@@ -175,7 +175,7 @@ class LinearTreeSettings:
     )
     names: bool = _as_in(Settings, "names")
     neighbours: bool = _as_in(Settings, "neighbours")
-    validation_fraction: float = _as_in(Settings, "validation_fraction", 0.1)
+    validation_fraction: float = _as_in(Settings, "validation_fraction")
     max_validation: int = _as_in(Settings, "max_validation")
     n_jobs: int | None = _as_in(Settings, "n_jobs")
     random_state: int = _as_in(Settings, "random_state")
@@ -324,8 +324,6 @@ def resolved_settings(values: Mapping[str, Any], n_documents: int, n_labels: int
         "beam": 8 if values["linear"] else 16,
         "hard_negatives": min(values["beam"] or 16, 8),
         "batch_size": 32 if n_documents < 100_000 else 64,
-        # With half as many, the rule of fusion is half a point of nDCG worse; with too few there is none.
-        "validation_fraction": 0.1 if values["linear"] and n_documents >= 500 else 0.05,
         # Small data needs more passes.
         "epochs": min(max(round(50_000 / n_documents), 5), 30),
     }
