@@ -18,6 +18,7 @@ from haxmlnet.errors import ModelError
 from haxmlnet.store import (
     FORMAT_VERSION,
     HEADER,
+    OLDEST_READ,
     check_replaceable,
     new_directory,
     read_arrays,
@@ -155,6 +156,15 @@ def test_a_newer_format_asks_for_an_upgrade(model):
     message = error_of(model)
     assert message.startswith(f"{model / HEADER}: has format version {FORMAT_VERSION + 1}")
     assert "Upgrade" in message
+
+
+@pytest.mark.parametrize("version", [OLDEST_READ - 1, None, "3", 2.5])
+def test_a_format_that_is_no_longer_read_asks_for_another_training(model, version):
+    header = json.loads((model / HEADER).read_text())
+    (model / HEADER).write_text(json.dumps({**header, "format_version": version}))
+    message = error_of(model)
+    assert message.startswith(f"{model / HEADER}: has format version {version}, this library reads {OLDEST_READ} to ")
+    assert "Train the model anew" in message
 
 
 def test_a_truncated_file_is_found(model):

@@ -122,7 +122,8 @@ def _parse_header(directory: Path) -> dict[str, Any]:
     if not isinstance(version, int) or not OLDEST_READ <= version <= FORMAT_VERSION:
         newer = isinstance(version, int) and version > FORMAT_VERSION
         advice = "Upgrade haxmlnet." if newer else "Train the model anew, or use the haxmlnet that wrote it."
-        raise ModelError(f"{file}: has format version {version}, this library reads {FORMAT_VERSION}. {advice}")
+        known = f"{OLDEST_READ} to {FORMAT_VERSION}"
+        raise ModelError(f"{file}: has format version {version}, this library reads {known}. {advice}")
     if _json_checksum({k: v for k, v in header.items() if k != "sha256"}) != header.get("sha256"):
         raise ModelError(f"{file}: was altered after it was written (checksum differs).")
     return header

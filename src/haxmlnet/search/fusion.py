@@ -148,5 +148,5 @@ def _trained(inputs: NDArray[np.float32], targets: NDArray[np.float32], decay: f
             schedule.step()
     weights, biases, last_weights, last_biases = (parameter.detach().numpy() for parameter in parameters)
     by_unit = np.ascontiguousarray(weights.transpose(0, 2, 1)).reshape(-1, inputs.shape[1])
-    joined = by_unit, biases.ravel(), last_weights.ravel() / N_RULES, last_biases.mean(axis=0).ravel()
-    return joined[0], joined[1], joined[2].astype(np.float32), joined[3].astype(np.float32)
+    mean_weights, mean_bias = last_weights.ravel() / N_RULES, last_biases.mean(axis=0).ravel()
+    return by_unit, biases.ravel(), mean_weights.astype(np.float32), mean_bias.astype(np.float32)
