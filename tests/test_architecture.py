@@ -21,6 +21,7 @@ LAYERS = [
     ("network", "tree", "metrics"),
     ("text", "bundled"),
     ("data",),
+    ("saved",),
     ("ranking", "settings", "store", "progress", "errors", "version"),
 ]
 STOREY = {room: -number for number, layer in enumerate(LAYERS) for room in layer}

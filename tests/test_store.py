@@ -15,6 +15,7 @@ from hypothesis import example, given, settings
 
 from haxmlnet import store
 from haxmlnet.errors import ModelError
+from haxmlnet.saved import SavedModel
 from haxmlnet.store import (
     FORMAT_VERSION,
     HEADER,
@@ -22,8 +23,7 @@ from haxmlnet.store import (
     check_replaceable,
     new_directory,
     read_arrays,
-    read_header,
-    read_lines,
+    unescaped,
     write_arrays,
     write_header,
     write_lines,
@@ -41,7 +41,7 @@ def write_model(path: Path, mark: str = "first") -> None:
 
 
 def mark_of(path: Path) -> str:
-    return str(read_header(path)["mark"])
+    return str(SavedModel(path).fetch().header["mark"])
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def model(tmp_path: Path) -> Path:
 
 def error_of(path: Path) -> str:
     with pytest.raises(ModelError) as error:
-        read_header(path)
+        SavedModel(path).fetch()
     assert "\n" not in str(error.value)
     return str(error.value)
 
@@ -77,12 +77,13 @@ def test_what_a_killed_process_left_is_removed_after_a_day_and_nothing_else(tmp_
 
 
 def test_a_model_comes_back_as_it_was_written(model):
-    header = read_header(model)
+    saved = SavedModel(model).fetch()
+    header = saved.header
     assert header["method"] == "Test"
     assert header["settings"] == {"sizes": [1, 2], "rate": 0.1}
     assert set(header["files"]) == {"labels.txt", "weights.safetensors"}
-    assert read_lines(model / "labels.txt") == ["a", "b"]
-    np.testing.assert_array_equal(read_arrays(model / "weights.safetensors")["weights"], WEIGHTS)
+    assert saved.lines("labels.txt") == ["a", "b"]
+    np.testing.assert_array_equal(saved.arrays("weights.safetensors")["weights"], WEIGHTS)
 
 
 def test_others_may_read_the_directory(model):
@@ -103,7 +104,7 @@ def test_lines_of_any_characters_come_back(lines):
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "labels.txt"
         write_lines(file, lines)
-        assert read_lines(file) == lines
+        assert unescaped(file.read_bytes().decode()) == lines
         assert file.read_bytes().count(b"\n") == len(lines)
 
 
@@ -117,6 +118,60 @@ def test_arrays_keep_shape_type_and_values(tmp_path, array):
     read = read_arrays(tmp_path / "a.safetensors")["a"]
     assert (read.shape, read.dtype) == (array.shape, array.dtype)
     np.testing.assert_array_equal(read, array)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["?", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8"],
+)
+def test_a_saved_model_gives_arrays_of_every_type_where_processors_read_them_fastest(tmp_path, kind):
+    arrays = {"a": np.arange(6).astype(kind).reshape(2, 3), "b": np.array(1).astype(kind), "c": np.zeros((0, 2), kind)}
+    with new_directory(tmp_path / "model") as directory:
+        write_arrays(directory / "a.safetensors", arrays)
+        write_header(directory, {})
+    read = SavedModel(tmp_path / "model").fetch().arrays("a.safetensors")
+    for name, array in arrays.items():
+        assert (read[name].shape, read[name].dtype) == (array.shape, array.dtype)
+        np.testing.assert_array_equal(read[name], array)
+    assert min(array.ctypes.data % 64 for array in read.values()) == 0
+    assert all(array.flags.aligned and array.flags.writeable for array in read.values())
+
+
+def test_a_saved_model_gives_what_it_checked_even_if_the_files_change_later(model):
+    saved = SavedModel(model).fetch()
+    for file in model.iterdir():
+        file.write_bytes(b"")
+    assert saved.lines("labels.txt") == ["a", "b"]
+    np.testing.assert_array_equal(saved.arrays("weights.safetensors")["weights"], WEIGHTS)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"abc", b"\xff" * 8, (2).to_bytes(8, "little") + b"[]", (1).to_bytes(8, "little") + b"{",
+        *((len(entry)).to_bytes(8, "little") + entry for entry in (
+            b'{"a": 3}', b'{"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}',
+            b'{"a": {"dtype": "F99", "shape": [0], "data_offsets": [0, 0]}}',
+            b'{"a": {"dtype": "F32", "shape": "x", "data_offsets": [0, 0]}}',
+            b'{"a": {"dtype": "F32", "shape": [1], "data_offsets": 3}}',
+        )),
+    ],
+)  # fmt: skip
+def test_a_file_with_the_right_checksum_that_holds_no_arrays_is_named(tmp_path, content):
+    with new_directory(tmp_path / "model") as directory:
+        (directory / "a.safetensors").write_bytes(content)
+        write_header(directory, {})
+    saved = SavedModel(tmp_path / "model").fetch()
+    with pytest.raises(ModelError, match=r"a\.safetensors: not a readable safetensors file \(.*\)\.$"):
+        saved.arrays("a.safetensors")
+
+
+def test_a_file_that_the_header_does_not_list_is_missing(model):
+    (model / "more.txt").write_text("x\n")
+    saved = SavedModel(model).fetch()
+    assert "more.txt" not in saved
+    with pytest.raises(ModelError, match=r"more\.txt: is missing from the model\.$"):
+        saved.lines("more.txt")
 
 
 def test_a_truncated_array_file_is_named(tmp_path):

@@ -47,6 +47,7 @@ def _python(*arguments: str | Path) -> list[str | Path]:
 
 
 def _environment() -> dict[str, str]:
-    """Let new processes import haxmlnet from the sources, installed or not."""
+    """Let new processes import haxmlnet from the sources, installed or not, and keep the bytecode as pip does."""
     paths = [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}

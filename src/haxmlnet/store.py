@@ -1,4 +1,4 @@
-"""The model directory: readable JSON and text, tensors in safetensors, checksums, no pickle.
+"""Writing the model directory: readable JSON and text, tensors in safetensors, checksums, no pickle.
 
 Everything is written to a temporary name beside the target and renamed, so that a crash, a full disk
 or a second try never harms what was there.
@@ -72,7 +72,7 @@ def check_replaceable(path: str | Path) -> None:
     """Refuse to overwrite anything but a model or an empty directory."""
     target = Path(path)
     try:
-        _put_back(target)
+        put_back(target)
         replaceable = not target.exists() or _may_be_replaced(target)
     except OSError as error:
         raise ModelError(f"{target}: cannot be written ({error.strerror or error}).") from None
@@ -87,56 +87,7 @@ def write_header(directory: Path, header: Mapping[str, Any]) -> None:
         for file in sorted(directory.iterdir())
     }
     content = {"format": FORMAT, "format_version": FORMAT_VERSION, **header, "files": files}
-    write_text(directory / HEADER, json.dumps({**content, "sha256": _json_checksum(content)}, indent=2) + "\n")
-
-
-def read_header(path: str | Path) -> dict[str, Any]:
-    """Read model.json, and check every file it lists; one line says which is wrong and why."""
-    directory = Path(path)
-    header = _parse_header(directory)
-    for name, expected in header["files"].items():
-        _check_file(directory / name, expected)
-    return header
-
-
-def read_method(path: str | Path) -> Any:
-    """Read the name of the method from model.json alone: the other files are left for `read_header` to check."""
-    return _parse_header(Path(path)).get("method")
-
-
-def _parse_header(directory: Path) -> dict[str, Any]:
-    file = directory / HEADER
-    with suppress(OSError):
-        _put_back(directory)
-    if not directory.is_dir():
-        raise ModelError(f"{directory}: no such model directory. Train one with 'haxmlnet fit'.")
-    if not file.is_file():
-        raise ModelError(f"{directory}: not a model directory, there is no {HEADER} in it.")
-    try:
-        header = json.loads(file.read_text("utf-8"))
-    except (ValueError, OSError, RecursionError) as error:
-        raise ModelError(f"{file}: damaged, it is not JSON ({error}).") from None
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise ModelError(f"{file}: not written by haxmlnet.")
-    version = header.get("format_version")
-    if not isinstance(version, int) or not OLDEST_READ <= version <= FORMAT_VERSION:
-        newer = isinstance(version, int) and version > FORMAT_VERSION
-        advice = "Upgrade haxmlnet." if newer else "Train the model anew, or use the haxmlnet that wrote it."
-        known = f"{OLDEST_READ} to {FORMAT_VERSION}"
-        raise ModelError(f"{file}: has format version {version}, this library reads {known}. {advice}")
-    if _json_checksum({k: v for k, v in header.items() if k != "sha256"}) != header.get("sha256"):
-        raise ModelError(f"{file}: was altered after it was written (checksum differs).")
-    return header
-
-
-def _check_file(file: Path, expected: Mapping[str, Any]) -> None:
-    if not file.is_file():
-        raise ModelError(f"{file}: is missing from the model.")
-    size = file.stat().st_size
-    if size != expected["bytes"]:
-        raise ModelError(f"{file}: damaged, expected {expected['bytes']} bytes, got {size}.")
-    if _file_checksum(file) != expected["sha256"]:
-        raise ModelError(f"{file}: damaged or altered (checksum differs).")
+    write_text(directory / HEADER, json.dumps({**content, "sha256": json_checksum(content)}, indent=2) + "\n")
 
 
 def write_text(file: Path, text: str) -> None:
@@ -153,10 +104,10 @@ def write_lines(file: Path, lines: list[str]) -> None:
     write_text(file, "".join(line.translate(escapes) + "\n" for line in lines))
 
 
-def read_lines(file: Path) -> list[str]:
-    """Read what `write_lines` wrote."""
-    text = file.read_bytes().decode("utf-8")
-    return [_unescaped(line) for line in text.split("\n")[:-1]]
+def unescaped(text: str) -> list[str]:
+    """Give the strings that `write_lines` made the text of."""
+    lines = text.split("\n")[:-1]
+    return lines if "\\" not in text else [_unescaped(line) for line in lines]
 
 
 def _unescaped(line: str) -> str:
@@ -211,7 +162,7 @@ def _replace_directory(new: Path, target: Path) -> None:
     try:
         new.rename(target)
     except OSError:
-        _put_back(target)
+        put_back(target)
         raise
     shutil.rmtree(old, ignore_errors=True)
 
@@ -220,8 +171,8 @@ def _old_name(target: Path) -> Path:
     return target.parent / f".{target.name}.old"
 
 
-def _put_back(target: Path) -> None:
-    # A process killed between the two renames above leaves the old directory without its name.
+def put_back(target: Path) -> None:
+    """Give a directory its name back, which a process killed between the two renames of a replacement took."""
     old = _old_name(target)
     if old.is_dir() and not target.exists():
         old.rename(target)
@@ -232,5 +183,6 @@ def _file_checksum(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _json_checksum(content: Mapping[str, Any]) -> str:
+def json_checksum(content: Mapping[str, Any]) -> str:
+    """Give a checksum of what JSON can hold."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

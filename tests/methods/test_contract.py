@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from haxmlnet.data.readers import Document, SkipReport
 from haxmlnet.errors import DataError, ModelError, SettingError
 from haxmlnet.methods import METHODS
 from haxmlnet.ranking import Ranking
-from haxmlnet.store import read_header
+from haxmlnet.saved import SavedModel
 from haxmlnet.text.corpus_builder import prepare_documents
 
 WITHOUT_KNOWN_WORDS = ["", " \n\t ", "words nobody ever wrote", "!?.", "sign0a"]
@@ -35,6 +36,11 @@ def model(name, new_model, tiny_corpus):
 @pytest.fixture
 def hasty(name, new_hasty_model):
     return new_hasty_model(name)
+
+
+def files_of(path: Path) -> dict[str, Any]:
+    files: dict[str, Any] = SavedModel(path).fetch().header["files"]
+    return files
 
 
 def assert_same(ranking: Ranking, other: Ranking) -> None:
@@ -110,7 +116,7 @@ def test_save_and_load_give_the_same_ranking(model, unseen_documents, tmp_path):
 def test_a_loaded_model_is_saved_as_the_same_files(model, tmp_path):
     model.save(tmp_path / "first")
     type(model).load(tmp_path / "first").save(tmp_path / "second")
-    assert read_header(tmp_path / "first")["files"] == read_header(tmp_path / "second")["files"]
+    assert files_of(tmp_path / "first") == files_of(tmp_path / "second")
 
 
 def test_the_directory_of_another_method_is_refused(model, name, tmp_path):
@@ -124,7 +130,7 @@ def test_same_seed_same_files(name, new_hasty_model, tiny_corpus, tmp_path):
     for copy in ("first", "second"):
         new_hasty_model(name).fit(*tiny_corpus).save(tmp_path / copy)
     # The header lists the checksum of every other file.
-    assert read_header(tmp_path / "first")["files"] == read_header(tmp_path / "second")["files"]
+    assert files_of(tmp_path / "first") == files_of(tmp_path / "second")
 
 
 def test_a_prepared_corpus_is_as_the_lists_it_was_made_of(name, new_hasty_model, tiny_corpus, tmp_path):
@@ -138,7 +144,7 @@ def test_a_prepared_corpus_is_as_the_lists_it_was_made_of(name, new_hasty_model,
     for model in ("new", "again"):
         corpus = PreparedCorpus.open(tmp_path / "corpus")
         new_hasty_model(name).fit_prepared(corpus).save(tmp_path / model)
-        assert read_header(tmp_path / model)["files"] == read_header(tmp_path / "lists")["files"]
+        assert files_of(tmp_path / model) == files_of(tmp_path / "lists")
 
 
 def test_predict_before_fit_is_refused(hasty, tmp_path):

@@ -9,7 +9,8 @@ from haxmlnet.errors import ModelError
 from haxmlnet.methods import load_model
 from haxmlnet.methods.haxmlnet import HAXMLNet
 from haxmlnet.ranking import ABSENT
-from haxmlnet.store import read_arrays, write_arrays
+from haxmlnet.saved import SavedModel
+from haxmlnet.store import HEADER, read_arrays, write_arrays, write_header
 
 # Enough of the tiny corpus is held out to fit the rule of fusion.
 HELD_OUT = {"validation_fraction": 0.4, "epochs": 3}
@@ -84,11 +85,15 @@ def test_one_by_one_is_as_in_a_batch(fused, unseen_documents):
 
 
 def test_word_weights_of_another_vocabulary_are_refused(fused, tmp_path):
-    fused.save(tmp_path / "model")
-    file = tmp_path / "model" / "tree_0.linear.safetensors"
+    model = tmp_path / "model"
+    fused.save(model)
+    header = SavedModel(model).header
+    (model / HEADER).unlink()
+    file = model / "tree_0.linear.safetensors"
     write_arrays(file, {**read_arrays(file), "idf": np.zeros(3, np.float32)})
-    with pytest.raises(ModelError, match="expected the weights of"):
-        fused._read_linear_part(file, fused.trees_[0].tree, None)
+    write_header(model, {name: header[name] for name in ("method", "settings", "training")})
+    with pytest.raises(ModelError, match=r"tree_0\.linear\.safetensors: expected the weights of"):
+        HAXMLNet.load(model)
 
 
 def test_trees_share_the_documents_they_compare_with(new_hasty_model, tiny_corpus, unseen_documents, tmp_path):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from haxmlnet.errors import ModelError
-from haxmlnet.store import read_header, read_method
+from haxmlnet.saved import SavedModel
 
 if TYPE_CHECKING:
     from haxmlnet.methods.base import Method
@@ -42,10 +42,11 @@ METHODS: Mapping[str, type[Method]] = _Methods()
 
 def load_model(path: str | Path) -> Method:
     """Read a model directory written by the `save` of any method."""
-    name = read_method(path)
+    saved = SavedModel(path)
+    name = saved.header.get("method")
     if not isinstance(name, str) or name not in _MODULES:
         known = ", ".join(METHODS)
         raise ModelError(f"{path}: holds a model of {name!r}, which this version does not know. It knows {known}.")
     with ThreadPoolExecutor(1) as thread:
-        header = thread.submit(read_header, path)  # checks the files while torch is imported
-        return METHODS[name]._from_header(path, header.result())
+        fetched = thread.submit(saved.fetch)  # while torch is imported
+        return METHODS[name]._from_saved(fetched.result())

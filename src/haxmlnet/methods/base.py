@@ -20,15 +20,8 @@ from haxmlnet.methods.estimator import Estimator
 from haxmlnet.metrics import Report, evaluate
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking
-from haxmlnet.store import (
-    new_directory,
-    read_arrays,
-    read_header,
-    read_lines,
-    write_arrays,
-    write_header,
-    write_lines,
-)
+from haxmlnet.saved import SavedModel
+from haxmlnet.store import new_directory, write_arrays, write_header, write_lines
 from haxmlnet.text.corpus_builder import prepare_texts
 from haxmlnet.version import __version__
 
@@ -75,7 +68,7 @@ class Method(Estimator, ABC):
         """Write what is particular to the method."""
 
     @abstractmethod
-    def _read_parts(self, directory: Path) -> None:
+    def _read_parts(self, saved: SavedModel) -> None:
         """Read what `_write_parts` wrote."""
 
     @property
@@ -138,21 +131,21 @@ class Method(Estimator, ABC):
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a model directory written by `save`, after checking every file of it."""
-        return cls._from_header(path, read_header(path))
+        return cls._from_saved(SavedModel(path).fetch())
 
     @classmethod
-    def _from_header(cls, path: str | Path, header: dict[str, Any]) -> Self:
-        """Read a model directory whose header and files were checked."""
-        directory = Path(path)
+    def _from_saved(cls, saved: SavedModel) -> Self:
+        """Make the model of files that were read and checked."""
+        header = saved.header
         if header.get("method") != cls.__name__:
-            raise ModelError(f"{directory}: holds a model of {header.get('method')}, not of {cls.__name__}.")
+            raise ModelError(f"{saved.directory}: holds a model of {header.get('method')}, not of {cls.__name__}.")
         model = cls(**_as_parameters(header["settings"]))
         model.training_ = header["training"]
-        model.label_index_ = LabelIndex(np.array(read_lines(directory / "labels.txt"), dtype=object))
-        model.label_counts_ = read_arrays(directory / "labels.safetensors")["counts"]
+        model.label_index_ = LabelIndex(np.array(saved.lines("labels.txt"), dtype=object))
+        model.label_counts_ = saved.arrays("labels.safetensors")["counts"]
         if len(model.label_counts_) != len(model.label_index_):
-            raise ModelError(f"{directory}: labels.txt and labels.safetensors hold different numbers of labels.")
-        model._read_parts(directory)
+            raise ModelError(f"{saved.directory}: labels.txt and labels.safetensors hold different numbers of labels.")
+        model._read_parts(saved)
         return model
 
     def _checked_query(self, texts: Any, k: int) -> tuple[list[str], int]:

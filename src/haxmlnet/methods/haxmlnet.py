@@ -30,8 +30,9 @@ from haxmlnet.methods.tree_model import (
 )
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking, average_rankings, width_per_tree
+from haxmlnet.saved import SavedModel
 from haxmlnet.settings import Settings, checked_settings, preset, resolved_settings, settings_of
-from haxmlnet.store import read_arrays, write_arrays, write_text
+from haxmlnet.store import write_arrays, write_text
 from haxmlnet.text.corpus_builder import prepare_texts
 from haxmlnet.text.tfidf import tfidf, word_counts
 from haxmlnet.text.tokenizer import WordTokenizer
@@ -179,27 +180,30 @@ class HAXMLNet(Settings, Method):
         parts = [model.linear for model in self.trees_ if model.linear is not None]
         write_neighbours(directory, parts[0].neighbours if parts else None)
 
-    def _read_parts(self, directory: Path) -> None:
+    def _read_parts(self, saved: SavedModel) -> None:
         settings = {**self.training_["settings"], "device": device_for_loading(self.device).type}
-        self.tokenizer_ = WordTokenizer.from_json((directory / "tokenizer.json").read_text("utf-8"))
+        self.tokenizer_ = WordTokenizer.from_json(saved.text("tokenizer.json"))
         self.trees_ = []
-        neighbours = read_neighbours(directory, len(self.label_index_), self.tokenizer_.n_words)
+        neighbours = read_neighbours(saved, len(self.label_index_), self.tokenizer_.n_words)
         for number in range(settings["n_trees"]):
-            tree = LabelTree.from_tensors(read_arrays(directory / f"tree_{number}.safetensors"))
+            tree = LabelTree.from_tensors(saved.arrays(f"tree_{number}.safetensors"))
             model = TreeModel(tree, score=self.training_["validation_nDCG@5"][number])
             for levels in levels_of_networks(tree, settings):
-                file = directory / f"tree_{number}.level_{levels[0]}.safetensors"
-                model.networks.append(saved_network(read_arrays(file), tree, levels, settings, str(file)))
-            model.linear = self._read_linear_part(directory / f"tree_{number}.linear.safetensors", tree, neighbours)
+                name = f"tree_{number}.level_{levels[0]}.safetensors"
+                network = saved_network(saved.arrays(name), tree, levels, settings, str(saved.file(name)))
+                model.networks.append(network)
+            model.linear = self._read_linear_part(saved, f"tree_{number}.linear.safetensors", tree, neighbours)
             self.trees_.append(model)
 
-    def _read_linear_part(self, file: Path, tree: LabelTree, neighbours: Neighbours | None) -> LinearPart | None:
-        if not file.is_file():
+    def _read_linear_part(
+        self, saved: SavedModel, name: str, tree: LabelTree, neighbours: Neighbours | None
+    ) -> LinearPart | None:
+        if name not in saved:
             return None
-        arrays, n_words = read_arrays(file), self.tokenizer_.n_words
+        arrays, n_words = saved.arrays(name), self.tokenizer_.n_words
         self.idf_ = arrays.pop("idf", np.zeros(0, np.float32))
         if self.idf_.shape != (n_words,):
-            raise ModelError(f"{file}: expected the weights of {n_words} words, got {self.idf_.shape}.")
+            raise ModelError(f"{saved.file(name)}: expected the weights of {n_words} words, got {self.idf_.shape}.")
         return LinearPart.from_arrays(
             arrays, tree_for_linear(tree), self.label_counts_, n_words, neighbours, n_more_signals=1 + tree.n_levels
         )

@@ -20,8 +20,9 @@ from haxmlnet.methods.base import Method, checked_k
 from haxmlnet.methods.preparation import vocabulary
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking
+from haxmlnet.saved import SavedModel
 from haxmlnet.settings import METHOD_SETTINGS, checked_settings, settings_of
-from haxmlnet.store import read_arrays, write_arrays, write_text
+from haxmlnet.store import write_arrays, write_text
 from haxmlnet.text.document_features import corpus_idf, document_features
 from haxmlnet.text.tfidf import tfidf, unit_rows, word_counts
 from haxmlnet.text.tokenizer import WordTokenizer
@@ -137,16 +138,16 @@ class LinearMethod(Method):
         arrays = {"idf": self.idf_, "n_features": np.array([self.n_features_])}
         write_arrays(directory / "features.safetensors", arrays)
 
-    def _read_parts(self, directory: Path) -> None:
-        arrays = read_arrays(directory / "features.safetensors")
-        file = directory / "tokenizer.json"
-        self.tokenizer_ = WordTokenizer.from_json(file.read_text("utf-8")) if file.is_file() else None
+    def _read_parts(self, saved: SavedModel) -> None:
+        arrays = saved.arrays("features.safetensors")
+        has_words = "tokenizer.json" in saved
+        self.tokenizer_ = WordTokenizer.from_json(saved.text("tokenizer.json")) if has_words else None
         if set(arrays) != {"idf", "n_features"} or arrays["n_features"].shape != (1,):
-            raise ModelError(f"{directory / 'features.safetensors'}: does not hold 'idf' and 'n_features'.")
+            raise ModelError(f"{saved.file('features.safetensors')}: does not hold 'idf' and 'n_features'.")
         self.idf_, self.n_features_ = arrays["idf"], int(arrays["n_features"][0])
         n_words = self.n_features_ if self.tokenizer_ is None else self.tokenizer_.n_words
         if n_words != self.n_features_ or (self.tokenizer_ is not None and len(self.idf_) != n_words):
-            raise ModelError(f"{directory}: tokenizer.json and features.safetensors do not fit each other.")
+            raise ModelError(f"{saved.directory}: tokenizer.json and features.safetensors do not fit each other.")
 
 
 def checked_features(features: Any) -> sp.csr_array:

@@ -19,8 +19,9 @@ from haxmlnet.linear import neighbours as label_neighbours
 from haxmlnet.linear.names import LabelNames
 from haxmlnet.linear.neighbours import Near, Neighbours
 from haxmlnet.ranking import ABSENT, Ranking, rank
+from haxmlnet.saved import SavedModel
 from haxmlnet.search.fusion import Fusion, fit_fusion
-from haxmlnet.store import read_arrays, write_arrays
+from haxmlnet.store import write_arrays
 from haxmlnet.tree import LabelTree, marked_in_rows, with_coarser_levels
 from haxmlnet.tree.walk import parents_at
 
@@ -203,10 +204,11 @@ def write_neighbours(directory: Path, neighbours: Neighbours | None) -> None:
         write_arrays(directory / NEIGHBOURS_FILE, neighbours.to_arrays())
 
 
-def read_neighbours(directory: Path, n_labels: int, n_features: int) -> Neighbours | None:
+def read_neighbours(saved: SavedModel, n_labels: int, n_features: int) -> Neighbours | None:
     """Load the training documents that new ones are compared with; None where the model has none."""
-    file = directory / NEIGHBOURS_FILE
-    return Neighbours.from_arrays(read_arrays(file), n_labels, n_features) if file.is_file() else None
+    if NEIGHBOURS_FILE not in saved:
+        return None
+    return Neighbours.from_arrays(saved.arrays(NEIGHBOURS_FILE), n_labels, n_features)
 
 
 def in_turn(*lists: NDArray[np.int32]) -> NDArray[np.int32]:

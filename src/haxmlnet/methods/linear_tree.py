@@ -24,9 +24,10 @@ from haxmlnet.methods.linear_part import (
 from haxmlnet.methods.preparation import held_out_size, split_at_random
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking, average_rankings, width_per_tree
+from haxmlnet.saved import SavedModel
 from haxmlnet.search.fusion import MIN_DOCUMENTS, Fusion
 from haxmlnet.settings import LinearTreeSettings
-from haxmlnet.store import read_arrays, write_arrays
+from haxmlnet.store import write_arrays
 from haxmlnet.tree import LabelTree, build_label_tree, choose_level_sizes, label_features
 
 # Features of a label that the tree is built by and documents are compared with.
@@ -75,13 +76,13 @@ class LinearTree(LinearTreeSettings, LinearMethod):
             write_arrays(directory / f"tree_{number}.linear.safetensors", part.to_arrays())
         write_neighbours(directory, self.parts_[0].neighbours)
 
-    def _read_parts(self, directory: Path) -> None:
-        super()._read_parts(directory)
+    def _read_parts(self, saved: SavedModel) -> None:
+        super()._read_parts(saved)
         self.parts_ = []
-        neighbours = read_neighbours(directory, len(self.label_index_), self.n_features_)
+        neighbours = read_neighbours(saved, len(self.label_index_), self.n_features_)
         for number in range(self.n_trees):
-            tree = LabelTree.from_tensors(read_arrays(directory / f"tree_{number}.safetensors"))
-            arrays = read_arrays(directory / f"tree_{number}.linear.safetensors")
+            tree = LabelTree.from_tensors(saved.arrays(f"tree_{number}.safetensors"))
+            arrays = saved.arrays(f"tree_{number}.linear.safetensors")
             part = LinearPart.from_arrays(arrays, tree, self.label_counts_, self.n_features_, neighbours)
             self.parts_.append(part)
 

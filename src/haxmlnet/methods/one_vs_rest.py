@@ -17,8 +17,9 @@ from haxmlnet.linear.names import LabelNames
 from haxmlnet.methods.linear_method import LinearMethod
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking, rank
+from haxmlnet.saved import SavedModel
 from haxmlnet.settings import OneVsRestSettings
-from haxmlnet.store import read_arrays, write_arrays
+from haxmlnet.store import write_arrays
 
 # Numbers in the dense (documents x labels) array of one prediction block: 16 MB of float32.
 LARGEST_BLOCK = 2**22
@@ -72,10 +73,10 @@ class OneVsRestSVM(OneVsRestSettings, LinearMethod):
         }  # fmt: skip
         write_arrays(directory / "weights.safetensors", arrays)
 
-    def _read_parts(self, directory: Path) -> None:
-        super()._read_parts(directory)
-        file = directory / "weights.safetensors"
-        arrays = read_arrays(file)
+    def _read_parts(self, saved: SavedModel) -> None:
+        super()._read_parts(saved)
+        file = saved.file("weights.safetensors")
+        arrays = saved.arrays("weights.safetensors")
         shape = (len(self.label_index_), self.n_features_)
         try:
             self.intercepts_ = arrays["intercepts"]

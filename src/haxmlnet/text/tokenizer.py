@@ -89,10 +89,10 @@ def _words_of(parsed: object) -> list[str]:
         if parsed.get(part) != ours[part]:
             raise ValueError(f"its {part} differs")
     ids = parsed["model"].get("vocab")
-    if not isinstance(ids, dict) or not all(type(number) is int for number in ids.values()):
+    if not isinstance(ids, dict) or set(map(type, ids.values())) - {int}:
         raise ValueError("its model has no vocabulary")
     words = sorted(ids, key=ids.__getitem__)
-    if [ids[word] for word in words] != list(range(len(words))) or words[: len(SPECIAL_WORDS)] != SPECIAL_WORDS:
+    if list(map(ids.__getitem__, words)) != list(range(len(words))) or words[: len(SPECIAL_WORDS)] != SPECIAL_WORDS:
         raise ValueError("its words do not have the ids 0, 1, ..., the special words first")
     "".join(words).encode()  # raises ValueError for halves of surrogate pairs
     return words

@@ -30,7 +30,7 @@ class Words(NamedTuple):
     @classmethod
     def from_list(cls, words: Sequence[str]) -> Words:
         """Take words as they are, neither split nor lower-cased."""
-        encoded = [word.encode() for word in words]
+        encoded = list(map(str.encode, words))
         ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)))
         text = np.frombuffer(b"".join(encoded), np.uint8)
         hashes = np.empty(len(ends), np.uint64)
