@@ -91,8 +91,8 @@ class Settings:
     )
     row_moments: bool = setting(
         False,
-        "Let Adam keep one second moment for each label and word, and first moments of 16 bits: it takes a quarter of "
-        "the memory.",
+        "Let Adam keep one second moment for each row and column of a table of labels or words, and first moments of "
+        "16 bits: a quarter of the memory, or half of what it takes for a large table; it costs accuracy.",
     )
     candidates: int = setting(1000, "Most candidate nodes per document in training (c of the paper).", minimum=1)
     hard_negatives: int | None = setting(

@@ -137,7 +137,10 @@ def test_memory_holds_weights_moments_and_the_best_weights() -> None:
     shape = large_shape(linear=False)
     parts, weights = Memory(shape).parts, 4 * shape.parameters
     assert parts["weights"]["networks"] == weights
-    assert parts["optimizer"]["networks"] == 2 * weights
+    of_labels = 670_000 * (shape.state_size + shape.settings["mlp_sizes"][-1] + 1)
+    assert parts["optimizer"]["networks"] == 2 * weights - 4 * of_labels  # moments of large tables have 16 bits
+    small = shape_of(DataSizes.of_numbers(50_000, 67_000), linear=False)
+    assert Memory(small).parts["optimizer"]["networks"] == 2 * 4 * small.parameters
     assert "copies of weights" not in parts  # they are on disk, with the checkpoints
     averaged = changed(shape, {"averaging_start": 0.5})
     assert Memory(averaged).parts["copies of weights"]["networks"] == weights
@@ -178,9 +181,9 @@ def test_every_change_that_can_be_advised_saves_memory_of_training(setting: str)
         "max_first_level": 4096,
     }
     sizes = DataSizes.of_numbers(2_000_000, 100_000).changed(vocabulary=2_000_000, words=500)
-    # With small tables a batch dominates, with large ones it does not.
-    for hidden, batch in ((512, 32), (64, 4000)):
-        shape = shape_of(sizes, hidden_size=hidden, batch_size=batch, **given)
+    # With small tables a batch dominates, with large ones the linear part, and without it the networks.
+    for hidden, batch, linear in ((512, 32, True), (64, 4000, True), (512, 32, False)):
+        shape = shape_of(sizes, hidden_size=hidden, batch_size=batch, linear=linear, **given)
         value = list(VALUES[setting](shape.settings[setting]))[-1]
         if Memory(changed(shape, {setting: value})).training_peak < Memory(shape).training_peak:
             return

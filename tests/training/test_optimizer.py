@@ -89,21 +89,91 @@ def test_steps_are_those_of_adam_and_sparse_adam():
     assert torch.equal(ours.frozen, Tables().frozen)
 
 
-def test_rows_share_their_second_moment_if_asked():
+def test_rows_and_columns_share_their_second_moments_if_asked():
     tables = Tables()
     optimizer = tables.optimizer(row_moments=True)
     expected = tables.table.detach().clone()
-    means, squares = torch.zeros(6, 2), torch.zeros(6)
+    means, of_rows, of_columns = torch.zeros(6, 2), torch.zeros(6), torch.zeros(2)
     for step in range(1, 6):
         _, gradient = random_gradients(step)
         optimizer.step([tables.part(optimizer, torch.ones(3), gradient)], 0.5, clip=0)
-        dense = gradient.to_dense()
-        for row in gradient.coalesce().indices()[0].tolist():
+        dense, rows = gradient.to_dense(), gradient.coalesce().indices()[0]
+        squares = dense[rows] ** 2
+        of_columns = 0.999 * of_columns + 0.001 * (squares / squares.mean(dim=1, keepdim=True)).mean(dim=0)
+        for row in rows.tolist():
             means[row] = 0.9 * means[row] + 0.1 * dense[row]
-            squares[row] = 0.999 * squares[row] + 0.001 * (dense[row] ** 2).mean()
-            size = (squares[row] / (1 - 0.999**step)).sqrt()
+            of_rows[row] = 0.999 * of_rows[row] + 0.001 * (dense[row] ** 2).mean()
+            size = (of_rows[row] * of_columns).sqrt() / (1 - 0.999**step)
             expected[row] -= 0.05 * means[row] / (1 - 0.9**step) / size
     torch.testing.assert_close(tables.table.detach(), expected, rtol=0, atol=3e-3)  # first moments have 8 bits
+
+
+@pytest.fixture
+def short_moments(monkeypatch):
+    monkeypatch.setattr("haxmlnet.training.tables.LARGE_TABLE", 1)
+
+
+def test_moments_of_large_tables_have_half_the_bits_and_nearly_the_same_steps(short_moments, monkeypatch):
+    short = Tables()
+    optimizer = short.optimizer()
+    assert {optimizer.tables[0].means.dtype, optimizer.tables[0].squares.dtype} == {torch.bfloat16}
+    monkeypatch.undo()
+    usual = Tables()
+    reference = usual.optimizer()
+    assert reference.tables[0].means.dtype == torch.float32
+    start = usual.table.detach().clone()
+    for seed in range(30):
+        optimizer.step([short.random_part(optimizer, seed)], 0.5, clip=0)
+        reference.step([usual.random_part(reference, seed)], 0.5, clip=0)
+    moved = (usual.table.detach() - start).norm()
+    assert (short.table.detach() - usual.table.detach()).norm() < 0.01 * moved
+    assert not torch.equal(short.table, usual.table)
+
+
+def test_short_squares_follow_gradients_that_change_them_by_less_than_their_bits_can_tell(short_moments):
+    table = nn.Embedding.from_pretrained(torch.zeros(2, 500), freeze=False)
+    optimizer = Optimizer(nn.ModuleList([nn.Linear(1, 1, bias=False), table]), [table.weight], 0.1)
+    gradient = torch.sparse_coo_tensor(torch.tensor([[1]]), torch.ones(1, 500), (2, 500), check_invariants=True)
+    for _ in range(2000):
+        optimizer.step([[None, gradient]], 1, clip=0)
+    squares = optimizer.tables[0].squares.float()
+    assert squares[1].mean() == pytest.approx(1 - 0.999**2000, rel=0.01)
+    assert squares[1].std() < 0.05
+    assert not squares[0].any()
+
+
+def test_short_moments_come_back_from_a_checkpoint_on_any_device(short_moments, monkeypatch):
+    tables = Tables()
+    optimizer = tables.optimizer()
+    for seed in range(3):
+        optimizer.step([tables.random_part(optimizer, seed)], 1, clip=0)
+    state = optimizer.tensors()
+    again = Tables().optimizer()
+    again.load_tensors(state)
+    monkeypatch.undo()
+    elsewhere = Tables().optimizer()
+    elsewhere.load_tensors(state)
+    for loaded in (again, elsewhere):
+        assert torch.equal(loaded.tables[0].means.float(), optimizer.tables[0].means.float())
+        assert torch.equal(loaded.tables[0].squares.float(), optimizer.tables[0].squares.float())
+        assert loaded.tables[0].n_steps == 3
+    back = Tables().optimizer()
+    back.load_tensors(elsewhere.tensors())
+    assert torch.equal(back.tables[0].squares, elsewhere.tables[0].squares)
+
+
+@pytest.mark.usefixtures("short_moments")
+def test_steps_with_short_moments_in_threads_and_after_a_reload_are_the_same_to_the_bit():
+    straight, threaded = Tables(), Tables()
+    one_by_one, side_by_side = straight.optimizer(), threaded.optimizer()
+    with workers(2) as run:
+        for seed in range(4):
+            one_by_one.step([straight.random_part(one_by_one, seed)], 1, 2)
+            side_by_side.step([threaded.random_part(side_by_side, seed)], 1, 2, run)
+            reloaded = threaded.optimizer()
+            reloaded.load_tensors({name: value.clone() for name, value in side_by_side.tensors().items()})
+            side_by_side = reloaded
+    assert_same(straight.values(), threaded.values())
 
 
 @pytest.mark.parametrize("row_moments", [False, True])

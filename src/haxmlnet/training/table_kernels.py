@@ -66,3 +66,44 @@ def update_rows(  # type: ignore[no-untyped-def]
             grown = square_decay * square[column] + square_new * value * value
             mean[column], square[column] = moved, grown
             weights[column] -= rate * moved / (np.sqrt(grown) + least)
+
+
+@numba.njit(cache=True, nogil=True)
+def update_rows_with_short_moments(  # type: ignore[no-untyped-def]
+    rows, sums, shrink, table, means, squares, first, last, decay, square_decay, rate, least, step
+):
+    """Do the same where moments are the upper 16 bits of float32.
+
+    Squares change by less than such a number can tell, so they are rounded up or down by chance, which keeps
+    their mean right. The chance depends on row, column and step alone.
+    """
+    new, square_new = np.float32(1) - decay, np.float32(1) - square_decay
+    for i in range(len(rows)):
+        row, gradient = rows[i], sums[i, first:last]
+        weights, mean, square = table[row, first:last], means[row, first:last], squares[row, first:last]
+        start = np.uint32(row * np.int64(2654435761) + step * np.int64(2246822519))
+        for column in range(len(gradient)):
+            value = gradient[column] * shrink
+            moved = decay * _long(mean[column]) + new * value
+            grown = square_decay * _long(square[column]) + square_new * value * value
+            weights[column] -= rate * moved / (np.sqrt(grown) + least)
+            mean[column] = _short(moved, np.uint32(0x8000))
+            square[column] = _short(grown, _mixed(np.uint32(start + np.uint32(first + column) * np.uint32(2654435769))))
+
+
+@numba.njit(cache=True, nogil=True)
+def _long(bits):  # type: ignore[no-untyped-def]
+    return np.uint32(np.uint32(bits) << np.uint32(16)).view(np.float32)
+
+
+@numba.njit(cache=True, nogil=True)
+def _short(value, added):  # type: ignore[no-untyped-def]
+    return np.uint16(np.uint32(np.float32(value).view(np.uint32) + added) >> np.uint32(16))
+
+
+@numba.njit(cache=True, nogil=True)
+def _mixed(number):  # type: ignore[no-untyped-def]
+    """Give 16 bits that look like chance."""
+    number = np.uint32((number ^ (number >> np.uint32(15))) * np.uint32(2246822507))
+    number = np.uint32((number ^ (number >> np.uint32(13))) * np.uint32(3266489909))
+    return number >> np.uint32(16)

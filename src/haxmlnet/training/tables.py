@@ -16,8 +16,11 @@ from haxmlnet.training import table_kernels as kernels
 
 DECAYS = 0.9, 0.999
 EPSILON = 1e-8
+LEAST_SQUARE = 1e-30
 # Columns of a table that are worked on at once: threads share a table by its columns.
 COLUMNS = 128
+# Numbers of a table from which on its moments have 16 bits: a quarter of a gigabyte of weights.
+LARGE_TABLE = 2**26
 
 
 class RowGradients:
@@ -56,7 +59,10 @@ class RowGradients:
 
 
 class TableAdam:
-    """Adam for the rows that have a gradient; the other rows stay as they are."""
+    """Adam for the rows that have a gradient; the other rows stay as they are.
+
+    On a processor, the moments of a large table have 16 bits, which halves the memory beside the weights.
+    """
 
     columns_are_independent = True
 
@@ -67,7 +73,8 @@ class TableAdam:
         self._make_moments()
 
     def _make_moments(self) -> None:
-        self.means, self.squares = (_zeros(self.table.shape, torch.float32, self.table.device) for _ in range(2))
+        kind = torch.bfloat16 if has_short_moments(self.table) else torch.float32
+        self.means, self.squares = (_zeros(self.table.shape, kind, self.table.device) for _ in range(2))
 
     def jobs_of_gradients(self, parts: Sequence[Tensor | None]) -> list[Callable[[], float]]:
         """Give the work of adding the gradients up, in jobs that each give a length."""
@@ -89,11 +96,14 @@ class TableAdam:
     def _step_in(self, gradients: RowGradients, rate: float, shrink: float, first: int, last: int) -> None:
         decay, square_decay = DECAYS
         size = rate * math.sqrt(1 - square_decay**self.n_steps) / (1 - decay**self.n_steps)
-        numbers = (decay, square_decay, size, EPSILON)
-        kernels.update_rows(
-            gradients.rows.numpy(), gradients.sums.numpy(), np.float32(shrink), self.table.detach().numpy(),
-            self.means.numpy(), self.squares.numpy(), first, last, *(np.float32(number) for number in numbers),
-        )  # fmt: skip
+        numbers = [np.float32(number) for number in (decay, square_decay, size, EPSILON)]
+        of_batch = (gradients.rows.numpy(), gradients.sums.numpy(), np.float32(shrink), self.table.detach().numpy())
+        if self.means.dtype == torch.float32:
+            kernels.update_rows(*of_batch, self.means.numpy(), self.squares.numpy(), first, last, *numbers)
+        else:
+            moments = [_bits_of(moments).numpy().view(np.uint16) for moments in (self.means, self.squares)]
+            arguments = (*of_batch, *moments, first, last, *numbers, self.n_steps)
+            kernels.update_rows_with_short_moments(*arguments)
 
     @torch.no_grad()
     def _step(self, gradients: RowGradients, rate: float, shrink: float) -> None:
@@ -106,47 +116,74 @@ class TableAdam:
 
     def state(self) -> dict[str, Any]:
         """Give what a checkpoint needs, by the names that torch's optimizers use."""
-        return {"step": self.n_steps, "exp_avg": self.means, "exp_avg_sq": self.squares} if self.n_steps else {}
+        if not self.n_steps:
+            return {}
+        return {"step": self.n_steps, "exp_avg": _bits_of(self.means), "exp_avg_sq": _bits_of(self.squares)}
 
     def load(self, state: dict[str, Tensor]) -> None:
-        """Take back what `state` gave."""
+        """Take back what `state` gave, here or on another device."""
         self.n_steps = int(state["step"])
-        self.means.copy_(state["exp_avg"])
-        self.squares.copy_(state["exp_avg_sq"])
+        self.means.copy_(_of_bits(state["exp_avg"]))
+        self.squares.copy_(_of_bits(state["exp_avg_sq"]))
 
 
 class RowAdam(TableAdam):
     """The same in a quarter of the memory beside the weights.
 
-    There is one second moment a row, the mean of those of its numbers, and first moments have 16 bits.
+    Second moments are products of one a row and one a column, and first moments have 16 bits.
     """
 
     columns_are_independent = False
 
     def _make_moments(self) -> None:
+        n_rows, n_columns = self.table.shape
         device = self.table.device
-        self.means = _zeros(self.table.shape, torch.bfloat16, device)
-        self.squares = _zeros(self.table.shape[:1], torch.float32, device)
+        self.means = _zeros((n_rows, n_columns), torch.bfloat16, device)
+        self.squares = _zeros((n_rows,), torch.float32, device)
+        self.shares = _zeros((n_columns,), torch.float32, device)
+        """How much larger the squares of a column are than those of its row on average."""
 
     @torch.no_grad()
     def _step(self, gradients: RowGradients, rate: float, shrink: float) -> None:
         rows, values, (decay, square_decay) = gradients.rows, gradients.sums.mul_(shrink), DECAYS
         means = self.means[rows].float().mul_(decay).add_(values, alpha=1 - decay)
-        squares = self.squares[rows].mul_(square_decay).add_(values.square().mean(dim=1), alpha=1 - square_decay)
-        self.means[rows], self.squares[rows] = means.to(torch.bfloat16), squares
-        sizes = (squares / (1 - square_decay**self.n_steps)).sqrt_().add_(EPSILON)
-        self.table.index_add_(0, rows, means.div_(sizes[:, None]), alpha=-rate / (1 - decay**self.n_steps))
+        squares = values.square_()
+        of_rows = squares.mean(dim=1)
+        of_columns = squares.div_(of_rows.clamp_min(LEAST_SQUARE)[:, None]).mean(dim=0)
+        self.shares.mul_(square_decay).add_(of_columns, alpha=1 - square_decay)
+        of_rows = self.squares[rows].mul_(square_decay).add_(of_rows, alpha=1 - square_decay)
+        self.means[rows], self.squares[rows] = means.to(torch.bfloat16), of_rows
+        corrected = (1 - square_decay**self.n_steps) ** 0.5
+        steps = means.div_((of_rows.sqrt_() / corrected).add_(EPSILON)[:, None])
+        steps.div_((self.shares.sqrt() / corrected).add_(EPSILON))
+        self.table.index_add_(0, rows, steps, alpha=-rate / (1 - decay**self.n_steps))
 
     def state(self) -> dict[str, Any]:
         """Give what a checkpoint needs, with numbers that every format of files knows."""
-        bits = self.means.view(torch.int16)
-        return {"step": self.n_steps, "means": bits, "squares": self.squares} if self.n_steps else {}
+        if not self.n_steps:
+            return {}
+        return {"step": self.n_steps, "means": _bits_of(self.means), "squares": self.squares, "shares": self.shares}
 
     def load(self, state: dict[str, Tensor]) -> None:
         """Take back what `state` gave."""
         self.n_steps = int(state["step"])
-        self.means.copy_(state["means"].view(torch.bfloat16))
+        self.means.copy_(_of_bits(state["means"]))
         self.squares.copy_(state["squares"])
+        self.shares.copy_(state["shares"])
+
+
+def has_short_moments(table: Tensor) -> bool:
+    """Say whether Adam's moments of a table have 16 bits."""
+    return table.device.type == "cpu" and table.numel() >= LARGE_TABLE
+
+
+def _bits_of(moments: Tensor) -> Tensor:
+    """Give moments as numbers that every format of files knows."""
+    return moments.view(torch.int16) if moments.dtype == torch.bfloat16 else moments
+
+
+def _of_bits(numbers: Tensor) -> Tensor:
+    return numbers.view(torch.bfloat16) if numbers.dtype == torch.int16 else numbers
 
 
 def _zeros(shape: Sequence[int], kind: torch.dtype, device: torch.device) -> Tensor:

@@ -9,6 +9,7 @@ from haxmlnet.methods.corpus_features import MAX_VECTOR_ENTRIES
 from haxmlnet.methods.planning.batch_memory import FLOAT, n_threads, search_bytes, step_bytes
 from haxmlnet.methods.planning.entries import linear_weights, n_label_features, n_postings, n_tfidf
 from haxmlnet.methods.planning.shape import ModelShape
+from haxmlnet.training.tables import LARGE_TABLE
 from haxmlnet.tree.features import BLOCK_ENTRIES
 
 PREPARING, NETWORKS, LINEAR, PREDICTION = STAGES = ("preparing", "networks", "linear part", "prediction")
@@ -136,15 +137,24 @@ class Memory:
         return {NETWORKS: self._tree, LINEAR: self._tree, PREDICTION: self.shape.settings["n_trees"] * self._tree}
 
     def _optimizer(self) -> Stages:
-        """Two moments for each weight, until the networks are trained; fewer for tables, if rows share theirs."""
-        words = FLOAT * self.shape.vocabulary * self.shape.word_size
+        """Two moments for each weight, until the networks are trained; smaller ones for large tables, or if asked."""
+        words = self.shape.vocabulary * self.shape.word_size
         is_frozen = not self.shape.settings["train_word_vectors"]
-        size = 2 * (self._trained - is_frozen * words)
+        size = 2 * (self._trained - is_frozen * FLOAT * words)
+        tables = self._tables + ([] if is_frozen else [words])
         if self.shape.settings["row_moments"]:
-            largest = max(self.shape.networks, key=lambda network: sum(level.parameters for level in network))
-            tables = FLOAT * sum(level.table_parameters for level in largest if level.level > 0)
-            size -= (2 - ROW_MOMENTS) * (tables + (not is_frozen) * words)
+            size -= (2 - ROW_MOMENTS) * FLOAT * sum(tables)
+        else:
+            size -= FLOAT * sum(n_numbers for n_numbers in tables if n_numbers >= LARGE_TABLE)
         return {NETWORKS: size}
+
+    @property
+    def _tables(self) -> list[int]:
+        """Numbers in each table of nodes, of which a batch touches few rows, in the largest network."""
+        settings = self.shape.settings
+        widths = [self.shape.state_size, *([settings["mlp_sizes"][-1] + 1] if settings["own_outputs"] else [])]
+        largest = max(self.shape.networks, key=lambda network: sum(level.parameters for level in network))
+        return [level.nodes * width for level in largest if level.level > 0 for width in widths]
 
     @property
     def _is_averaged(self) -> bool:
