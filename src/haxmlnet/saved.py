@@ -20,8 +20,8 @@ _KINDS = {
     "BOOL": np.bool_, "U8": np.uint8, "I8": np.int8, "U16": np.uint16, "I16": np.int16, "U32": np.uint32,
     "I32": np.int32, "U64": np.uint64, "I64": np.int64, "F16": np.float16, "F32": np.float32, "F64": np.float64,
 }  # fmt: skip
-# Read and checked at once: it stays in the cache of the processor between the two.
-_CHUNK = 2**18
+# Read and checked at once: for each of these the thread has to wait for others to let it go on.
+_CHUNK = 2**24
 _ALIGNMENT = 64
 
 Bytes = NDArray[np.uint8]
