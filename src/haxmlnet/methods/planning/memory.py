@@ -192,9 +192,7 @@ class Memory:
         if not self.shape.has_linear_part:
             return {}
         making = 2 * ENTRY * (max(linear_weights(self.shape)) + n_label_features(self.shape))
-        # The arrays of a file and what is made of them are there at the same time.
-        loading = self._linear_model * (self.shape.settings["n_trees"] + ENTRY / LINEAR_WEIGHT)
-        return {LINEAR: self._linear_model + making, PREDICTION: loading}
+        return {LINEAR: self._linear_model + making, PREDICTION: self.shape.settings["n_trees"] * self._linear_model}
 
     def _neighbours(self) -> Stages:
         """The heaviest features of the documents by feature; when they are made, by document as well."""
