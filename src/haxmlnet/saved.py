@@ -38,7 +38,7 @@ class SavedModel:
     def fetch(self) -> SavedModel:
         """Read every file, and compare it with size and checksum in model.json; one line says which is wrong and why.
 
-        This holds up no other thread: a model is read while torch is imported.
+        Most of it needs no lock of Python: other threads go on meanwhile.
         """
         for name, expected in self.header["files"].items():
             self._contents[name] = _checked_content(self.directory / name, expected)

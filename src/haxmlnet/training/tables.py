@@ -16,7 +16,7 @@ from haxmlnet.training import table_kernels as kernels
 
 DECAYS = 0.9, 0.999
 EPSILON = 1e-8
-LEAST_SQUARE = 1e-30
+LEAST_SQUARE = 1e-30  # of a row without gradient
 # Columns of a table that are worked on at once: threads share a table by its columns.
 COLUMNS = 128
 # Numbers of a table from which on its moments have 16 bits: a quarter of a gigabyte of weights.
@@ -73,7 +73,7 @@ class TableAdam:
         self._make_moments()
 
     def _make_moments(self) -> None:
-        kind = torch.bfloat16 if has_short_moments(self.table) else torch.float32
+        kind = torch.bfloat16 if _has_short_moments(self.table) else torch.float32
         self.means, self.squares = (_zeros(self.table.shape, kind, self.table.device) for _ in range(2))
 
     def jobs_of_gradients(self, parts: Sequence[Tensor | None]) -> list[Callable[[], float]]:
@@ -172,7 +172,7 @@ class RowAdam(TableAdam):
         self.shares.copy_(state["shares"])
 
 
-def has_short_moments(table: Tensor) -> bool:
+def _has_short_moments(table: Tensor) -> bool:
     """Say whether Adam's moments of a table have 16 bits."""
     return table.device.type == "cpu" and table.numel() >= LARGE_TABLE
 

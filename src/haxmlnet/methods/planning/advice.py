@@ -61,11 +61,11 @@ def _fewer(now: int) -> Iterator[int]:
 VALUES: dict[str, Callable[[Any], Iterator[Any]]] = {
     "batch_size": _halves(16),
     "averaging_start": _never,
-    "row_moments": _on,
     "vocabulary_size": _halves(50_000),
     "n_trees": _fewer,
     "candidates": _halves(200),
     "max_first_level": _halves(128),
+    "row_moments": _on,
     "hidden_size": _halves(64),
     "linear": _off,
     "max_length": _halves(100),
