@@ -65,6 +65,15 @@ def test_the_linear_part_learns_from_the_documents_held_out_too(fused, tiny_corp
     assert fused.trees_[0].linear.label_counts.tolist() == list(counts.values())
 
 
+def test_classifiers_are_kept_where_few_documents_were_held_out(new_hasty_model, tiny_corpus, monkeypatch):
+    monkeypatch.setattr("haxmlnet.methods.linear_part.FEW_HELD_OUT", 0.4)
+    linear = new_hasty_model("HAXMLNet", **HELD_OUT).fit(*tiny_corpus).trees_[0].linear
+    n_pairs = sum(len(row) for row in tiny_corpus[1])
+    assert 0.5 * n_pairs < linear.label_counts.sum() < 0.7 * n_pairs
+    assert linear.fusion is not None
+    assert linear.neighbours.targets.shape[0] == len(tiny_corpus[0])
+
+
 def test_given_validation_documents_are_used(new_hasty_model, tiny_corpus, make_documents):
     model = new_hasty_model("HAXMLNet").fit(*tiny_corpus, validation=make_documents(60, 3))
     assert model.trees_[0].linear is not None

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from haxmlnet.errors import DataError, ModelError, SettingError
+from haxmlnet.linear import train_linear_model
 from haxmlnet.methods.haxmlnet import HAXMLNet
 from haxmlnet.methods.linear_part import marked_true
 from haxmlnet.methods.linear_tree import LinearTree
@@ -53,6 +54,22 @@ def test_several_trees_are_different_and_averaged(tiny_corpus, unseen_documents)
     first, second = (part.model.tree.parents[-1] for part in model.parts_)
     assert (first != second).any()
     assert model.evaluate(*unseen_documents).values["P@1"] > 90
+
+
+@pytest.mark.parametrize(("few", "n_trainings"), [(0.39, 3), (0.4, 2)])
+def test_the_first_model_is_kept_where_few_documents_were_held_out(few, n_trainings, tiny_corpus, monkeypatch):
+    trained_on = []
+
+    def train(features, *arguments, **settings):
+        trained_on.append(features.shape[0])
+        return train_linear_model(features, *arguments, **settings)
+
+    monkeypatch.setattr("haxmlnet.methods.linear_part.FEW_HELD_OUT", few)
+    monkeypatch.setattr("haxmlnet.methods.linear_tree.train_linear_model", train)
+    model = LinearTree(**SMALL, n_trees=2).fit(*tiny_corpus)
+    n_documents = len(tiny_corpus[0])
+    assert trained_on == [round(0.6 * n_documents), n_documents, n_documents][:n_trainings]
+    assert len(model.parts_) == 2
 
 
 @pytest.mark.parametrize("method", [LinearTree, OneVsRestSVM])

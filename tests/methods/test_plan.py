@@ -139,6 +139,8 @@ def test_memory_holds_weights_moments_and_the_best_weights() -> None:
     assert parts["weights"]["networks"] == weights
     of_labels = 670_000 * (shape.state_size + shape.settings["mlp_sizes"][-1] + 1)
     assert parts["optimizer"]["networks"] == 2 * weights - 4 * of_labels  # moments of large tables have 16 bits
+    on_cuda = Memory(changed(shape, {"device": "cuda"})).parts
+    assert on_cuda["optimizer"]["networks"] == 2 * weights  # only a processor has such moments
     small = shape_of(DataSizes.of_numbers(50_000, 67_000), linear=False)
     assert Memory(small).parts["optimizer"]["networks"] == 2 * 4 * small.parameters
     assert "copies of weights" not in parts  # they are on disk, with the checkpoints

@@ -71,8 +71,7 @@ def train_level(
     )
     visits = np.diff(starts)[parent_of]
     with ThreadPoolExecutor(n_threads) as threads:
-        parts = list(threads.map(solve, *zip(*_ranges(visits), strict=True)))
-    columns, values, entries, biases = (np.concatenate(part) for part in zip(*parts, strict=True))
+        columns, values, entries, biases = _joined(threads.map(solve, *zip(*_ranges(visits), strict=True)))
     bounds = np.zeros(n_nodes + 1, np.int64)
     np.cumsum(entries, out=bounds[1:])
     weights = csr_view(values, columns, bounds, features.shape[1])
@@ -91,6 +90,15 @@ def _solve_range(
     )  # fmt: skip
     advance(stop - first)
     return solved
+
+
+def _joined(parts: Iterator[tuple[Any, ...]]) -> Iterator[NDArray[Any]]:
+    """Put the arrays of all parts together, one kind after the other; nothing is there twice but the kind at hand."""
+    kinds = [list(kind) for kind in zip(*parts, strict=True)]
+    for kind in kinds:
+        joined = np.concatenate(kind)
+        kind.clear()
+        yield joined
 
 
 def _documents_of_nodes(targets: sp.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

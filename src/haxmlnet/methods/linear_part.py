@@ -34,6 +34,14 @@ NEIGHBOURING = 16
 MAX_FIRST_LEVEL = 512
 MAX_FAN_OUT = 32
 NEIGHBOURS_FILE = "neighbours.safetensors"
+# Classifiers trained beside at most this part of the documents are kept: to train them anew on all documents would
+# take as long again. Labels that only held-out documents have are left to names and to documents that are alike.
+FEW_HELD_OUT = 0.01
+
+
+def learns_anew(n_held_out: int, n_documents: int) -> bool:
+    """Say whether classifiers are trained on all documents once the rule of fusion is fitted on those held out."""
+    return n_held_out > FEW_HELD_OUT * n_documents
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from haxmlnet.methods.linear_method import LinearMethod
 from haxmlnet.methods.linear_part import (
     MAX_FAN_OUT,
     LinearPart,
+    learns_anew,
     read_neighbours,
     tree_for_linear,
     write_neighbours,
@@ -55,9 +56,11 @@ class LinearTree(LinearTreeSettings, LinearMethod):
         prototypes = label_features(features, targets, FEATURES_PER_LABEL)
         trees = [_grow_tree(prototypes, settings, number) for number in range(settings["n_trees"])]
         fusion, n_held_out = None, 0
+        models: list[LinearModel] = []
         if settings["fusion"]:
-            fusion, n_held_out = _fitted_fusion(features, targets, trees[0], names, settings, progress)
-        models = [_trained_model(features, targets, tree, prototypes, settings, progress) for tree in trees]
+            fusion, n_held_out, models = _fitted_fusion(features, targets, trees[0], names, settings, progress)
+        for tree in trees[len(models) :]:
+            models.append(_trained_model(features, targets, tree, prototypes, settings, progress))
         neighbours = Neighbours.of(features, targets) if settings["neighbours"] and fusion is not None else None
         self.parts_ = [LinearPart(model, label_counts, fusion, names, neighbours) for model in models]
         return {"n_validation": n_held_out}
@@ -99,14 +102,15 @@ def _fitted_fusion(
     names: LabelNames | None,
     settings: dict[str, Any],
     progress: Progress,
-) -> tuple[Fusion | None, int]:
+) -> tuple[Fusion | None, int, list[LinearModel]]:
     """Fit the rule on documents held out at random, of a model trained on the others alone.
 
-    The models that are kept are trained on all documents afterwards, so that no label loses the few it has.
+    Give the rule, how many were held out, and the model if it is good enough to be kept. If not, models are trained on
+    all documents afterwards, so that no label loses the few it has.
     """
     n_held_out = held_out_size(features.shape[0], settings)
     if n_held_out < MIN_DOCUMENTS:
-        return None, 0
+        return None, 0, []
     rng = np.random.default_rng([settings["random_state"]])
     kept, held_out = split_at_random(features.shape[0], n_held_out, rng)
     x, y = features[kept], targets[kept]
@@ -117,7 +121,7 @@ def _fitted_fusion(
     fusion = part.fitted_fusion(
         features[held_out], targets[held_out], settings["beam"], settings["random_state"], n_threads
     )
-    return fusion, n_held_out
+    return fusion, n_held_out, [] if learns_anew(n_held_out, features.shape[0]) else [model]
 
 
 def _trained_model(

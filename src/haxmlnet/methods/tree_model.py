@@ -18,7 +18,15 @@ from haxmlnet.errors import ModelError
 from haxmlnet.linear import train_linear_model
 from haxmlnet.linear.neighbours import Near
 from haxmlnet.methods.corpus_features import FEATURES_PER_LABEL
-from haxmlnet.methods.linear_part import CANDIDATES, MENTIONED, NEIGHBOURING, LinearPart, marked_true, tree_for_linear
+from haxmlnet.methods.linear_part import (
+    CANDIDATES,
+    MENTIONED,
+    NEIGHBOURING,
+    LinearPart,
+    learns_anew,
+    marked_true,
+    tree_for_linear,
+)
 from haxmlnet.methods.preparation import Labelled, Prepared
 from haxmlnet.metrics import judge, ndcg_at_k
 from haxmlnet.network.encoder import BiLSTMEncoder
@@ -173,7 +181,7 @@ def _start_heads(
 def _linear_part(
     model: TreeModel, prepared: Prepared, settings: Mapping[str, Any], progress: Progress
 ) -> LinearPart | None:
-    """Train linear classifiers, fit the rule of fusion on the validation documents, and learn from all documents."""
+    """Train linear classifiers, fit the rule of fusion on the validation documents, and learn from these as well."""
     validation, features = prepared.validation, prepared.features
     if validation is None or len(validation) < MIN_DOCUMENTS or features is None:
         return None
@@ -195,7 +203,11 @@ def _linear_part(
         )
         return LinearPart(linear, np.bincount(y.indices, minlength=tree.n_labels), names=prepared.names)
 
-    part = trained(features[prepared.kept], prepared.targets[prepared.kept], prepared.label_features)
+    kept_features = features[prepared.kept]
+    release_pages(features.data, features.indices)
+    part = trained(kept_features, prepared.targets[prepared.kept], prepared.label_features)
+    release_pages(prepared.label_features.data, prepared.label_features.indices)
+    del kept_features
     if settings["neighbours"]:
         part = replace(part, neighbours=prepared.kept_neighbours)
     of_validation = prepared.validation_features
@@ -207,7 +219,7 @@ def _linear_part(
     fusion = fit_fusion(signals, ranking.ids != ABSENT, right, settings["random_state"])
     if fusion is None:
         return None
-    if len(prepared.kept) < features.shape[0]:
+    if learns_anew(features.shape[0] - len(prepared.kept), features.shape[0]):
         del part  # room for the next
         by_label = label_features(features, prepared.targets, FEATURES_PER_LABEL)
         part = trained(features, prepared.targets, by_label)

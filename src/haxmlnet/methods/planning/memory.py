@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from haxmlnet.methods.corpus_features import MAX_VECTOR_ENTRIES
+from haxmlnet.methods.linear_part import learns_anew
 from haxmlnet.methods.planning.batch_memory import FLOAT, n_threads, search_bytes, step_bytes
 from haxmlnet.methods.planning.entries import linear_weights, n_label_features, n_postings, n_tfidf
 from haxmlnet.methods.planning.shape import ModelShape
+from haxmlnet.training.hardware import chosen_device
 from haxmlnet.training.tables import LARGE_TABLE
 from haxmlnet.tree.features import BLOCK_ENTRIES
 
@@ -144,9 +146,14 @@ class Memory:
         tables = self._tables + ([] if is_frozen else [words])
         if self.shape.settings["row_moments"]:
             size -= (2 - ROW_MOMENTS) * FLOAT * sum(tables)
-        else:
+        elif self._is_on_processor:
             size -= FLOAT * sum(n_numbers for n_numbers in tables if n_numbers >= LARGE_TABLE)
         return {NETWORKS: size}
+
+    @property
+    def _is_on_processor(self) -> bool:
+        device = self.shape.settings["device"]
+        return bool((chosen_device(device).type if device == "auto" else device) == "cpu")
 
     @property
     def _tables(self) -> list[int]:
@@ -188,10 +195,12 @@ class Memory:
         return LINEAR_WEIGHT * (sum(linear_weights(self.shape)) + n_label_features(self.shape))
 
     def _linear(self) -> Stages:
-        """A model in the making, and the features of labels."""
+        """A model, the weights of its largest level before they are laid out, and the features of labels."""
         if not self.shape.has_linear_part:
             return {}
-        making = 2 * ENTRY * (max(linear_weights(self.shape)) + n_label_features(self.shape))
+        making = ENTRY * max(linear_weights(self.shape))
+        if learns_anew(self.shape.n_held_out, self.shape.sizes.n_documents):
+            making += ENTRY * n_label_features(self.shape)  # of all documents; those of the others are mapped
         return {LINEAR: self._linear_model + making, PREDICTION: self.shape.settings["n_trees"] * self._linear_model}
 
     def _neighbours(self) -> Stages:

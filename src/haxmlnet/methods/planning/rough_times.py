@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import torch
 
 from haxmlnet.linear import train_linear_model
+from haxmlnet.methods.linear_part import learns_anew
 from haxmlnet.methods.planning.calibration import random_targets
 from haxmlnet.methods.planning.shape import ModelShape, even_tree
 from haxmlnet.progress import Progress
@@ -68,7 +69,8 @@ def linear_seconds(shape: ModelShape) -> float:
     visits = shape.sizes.n_documents * _visits(shape.linear_tree, labels_per_document)
     rate = seconds / (n_documents * _visits(tree, labels_per_document))
     # Trained first beside the documents held out, then on all.
-    return float(2 * shape.settings["n_trees"] * rate * visits)
+    n_trainings = 1 + learns_anew(shape.n_held_out, shape.sizes.n_documents)
+    return float(n_trainings * shape.settings["n_trees"] * rate * visits)
 
 
 def _visits(tree: LabelTree, labels_per_document: float) -> float:
