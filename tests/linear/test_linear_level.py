@@ -66,6 +66,19 @@ def test_small_weights_are_dropped_and_the_others_kept_as_they_are():
     assert 0 < large.nnz < np.count_nonzero(all_weights)
 
 
+def test_families_are_solved_alike_whether_their_documents_are_copied_or_not(monkeypatch):
+    features, targets = corpus(120, 40, 12, 6)
+    parent_of = np.random.default_rng(0).permutation(np.repeat(np.arange(3), 4)).astype(np.int32)
+    targets = sp.csr_array(targets.multiply((np.arange(120) < 100)[:, None]))  # no family has the others
+    parents = sp.csr_array((targets @ np.eye(3)[parent_of] > 0).astype(np.float32))
+    copied = trained(features, targets, parents, parent_of)
+    monkeypatch.setattr("haxmlnet.linear.solver.MOST_COPIED", 0)
+    taken = trained(features, targets, parents, parent_of)
+    np.testing.assert_array_equal(copied.weights.toarray(), taken.weights.toarray())
+    np.testing.assert_array_equal(copied.biases, taken.biases)
+    assert (np.abs(copied.weights.toarray()).sum(axis=1) > 0).all()
+
+
 @pytest.mark.parametrize(("positive", "bias"), [(0.0, -1.0), (1.0, 1.0)])
 def test_a_node_without_examples_of_both_kinds_has_only_a_bias(positive, bias):
     features, _ = corpus(10, 5, 1, 4)

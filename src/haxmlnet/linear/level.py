@@ -13,7 +13,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from haxmlnet.data.arrays import csr_view
-from haxmlnet.linear.solver import solve_nodes
+from haxmlnet.linear import solver
+from haxmlnet.linear.siblings import group_siblings
 from haxmlnet.linear.vectors import Block, NodeVectors
 from haxmlnet.ranking import ABSENT
 
@@ -66,27 +67,31 @@ def train_level(
         starts, rows = _documents_of_nodes(parents)
     node_starts, node_rows = _documents_of_nodes(targets)
     squares = np.asarray(features.power(2).sum(axis=1)).ravel().astype(np.float32)
+    order = np.argsort(parent_of, kind="stable").astype(np.int32)  # siblings one after the other
     solve = partial(
-        _solve_range, parent_of, starts, rows, node_starts, node_rows, features, squares, C, prune, seed, advance
+        _solve_range, order, parent_of, starts, rows, node_starts, node_rows, features, squares, C, prune, seed, advance
     )
-    visits = np.diff(starts)[parent_of]
+    visits = np.diff(starts)[parent_of[order]]
     with ThreadPoolExecutor(n_threads) as threads:
-        columns, values, entries, biases = _joined(threads.map(solve, *zip(*_ranges(visits), strict=True)))
+        columns, values, entries, ordered_biases = _joined(threads.map(solve, *zip(*_ranges(visits), strict=True)))
     bounds = np.zeros(n_nodes + 1, np.int64)
     np.cumsum(entries, out=bounds[1:])
     weights = csr_view(values, columns, bounds, features.shape[1])
-    weights.sort_indices()
-    return LinearLevel(NodeVectors.from_matrix(weights, parent_of), biases)
+    siblings = group_siblings(weights, parent_of[order])._replace(nodes=order)
+    biases = np.empty(n_nodes, np.float32)
+    biases[order] = ordered_biases
+    return LinearLevel(NodeVectors(siblings, parent_of, features.shape[1]), biases)
 
 
 def _solve_range(
-    parent_of: NDArray[np.int32], starts: Any, rows: Any, node_starts: Any, node_rows: Any, features: sp.csr_array,
-    squares: Any, C: float, prune: float, seed: int, advance: Callable[[int], None], first: int, stop: int,
+    order: NDArray[np.int32], parent_of: NDArray[np.int32], starts: Any, rows: Any, node_starts: Any, node_rows: Any,
+    features: sp.csr_array, squares: Any, C: float, prune: float, seed: int, advance: Callable[[int], None],
+    first: int, stop: int,
 ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
-    solved = solve_nodes(
-        np.arange(first, stop), parent_of, starts, rows, node_starts, node_rows,
+    solved = solver.solve_nodes(
+        order[first:stop], parent_of, starts, rows, node_starts, node_rows,
         features.indptr, features.indices, features.data, squares, features.shape[1],
-        C, TOLERANCE, MAX_PASSES, prune, seed,
+        C, TOLERANCE, MAX_PASSES, prune, seed, solver.MOST_COPIED,
     )  # fmt: skip
     advance(stop - first)
     return solved
