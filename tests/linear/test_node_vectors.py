@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from unittest import mock
+
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -36,9 +38,11 @@ def test_weights_come_back_as_they_were(n_nodes, n_parents, n_features, density,
 def test_named_arrays_make_the_same_layout(n_nodes, n_parents, n_features, density, seed):
     parent_of = random_parents(n_nodes, n_parents, seed)
     grouped = group_siblings(random_rows(n_nodes, n_features, density, seed), parent_of)
-    back = SiblingWeights.from_arrays(grouped.to_arrays(), parent_of, n_features)
-    for name, expected in grouped._asdict().items():
-        np.testing.assert_array_equal(getattr(back, name), expected)
+    for checked_at_once in (3, 2**22):
+        with mock.patch("haxmlnet.linear.siblings.CHECKED_AT_ONCE", checked_at_once):
+            back = SiblingWeights.from_arrays(grouped.to_arrays(), parent_of, n_features)
+        for name, expected in grouped._asdict().items():
+            np.testing.assert_array_equal(getattr(back, name), expected)
 
 
 def put(array: np.ndarray, position: int, value: int) -> np.ndarray:
@@ -65,7 +69,9 @@ def put(array: np.ndarray, position: int, value: int) -> np.ndarray:
         ("weight_ends", lambda ends: put(ends, 0, -1)),
     ],
 )  # fmt: skip
-def test_named_arrays_that_do_not_fit_are_refused(name, change):
+@pytest.mark.parametrize("checked_at_once", [1, 2**22])
+def test_named_arrays_that_do_not_fit_are_refused(name, change, checked_at_once, monkeypatch):
+    monkeypatch.setattr("haxmlnet.linear.siblings.CHECKED_AT_ONCE", checked_at_once)
     parent_of = random_parents(30, 4, 3)
     arrays = group_siblings(random_rows(30, 40, 0.4, 1), parent_of).to_arrays()
     with pytest.raises(ValueError, match=r"fit|feature|family|length"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numba
@@ -11,6 +12,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from haxmlnet.data.arrays import csr_view
+
+# Features of families whose weights are checked at once: 64 MB.
+CHECKED_AT_ONCE = 2**22
 
 
 class SiblingWeights(NamedTuple):
@@ -61,11 +65,20 @@ def _check_entries(siblings: SiblingWeights, n_features: int) -> None:
         raise ValueError(f"a feature is not one of {n_features}")
     if len(places) and not 0 <= places.min() <= places.max() < np.diff(siblings.node_starts).max():
         raise ValueError("a weight is not of a member of its family")
-    n_of_family = np.diff(siblings.feature_starts)
-    ends = siblings.weight_ends + np.repeat(siblings.weight_starts[:-1], n_of_family)
-    last = siblings.feature_starts[1:][n_of_family > 0] - 1
-    reached = np.diff(siblings.weight_starts) > 0
-    if np.any(np.diff(ends, prepend=0) < 0) or not np.array_equal(ends[last], siblings.weight_starts[1:][reached]):
+    # In blocks of families: what is worked out here would take as much memory as the weights themselves.
+    cuts = np.searchsorted(siblings.feature_starts, np.arange(0, max(len(features), 1), CHECKED_AT_ONCE))
+    for first, stop in pairwise([*np.unique(cuts).tolist(), len(siblings.feature_starts) - 1]):
+        _check_ends(siblings, first, stop)
+
+
+def _check_ends(siblings: SiblingWeights, first: int, stop: int) -> None:
+    feature_starts, weight_starts = (x[first : stop + 1] for x in (siblings.feature_starts, siblings.weight_starts))
+    n_of_family = np.diff(feature_starts)
+    ends = siblings.weight_ends[feature_starts[0] : feature_starts[-1]] + np.repeat(weight_starts[:-1], n_of_family)
+    last = feature_starts[1:][n_of_family > 0] - feature_starts[0] - 1
+    reached = np.diff(weight_starts) > 0
+    descends = np.any(np.diff(ends, prepend=weight_starts[0]) < 0)
+    if descends or not np.array_equal(ends[last], weight_starts[1:][reached]):
         raise ValueError("the weights of some features do not fit")
 
 
