@@ -19,7 +19,7 @@ def plenty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def little(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(AVAILABLE, lambda: 9 * GIGABYTE)
+    monkeypatch.setattr(AVAILABLE, lambda: 6 * GIGABYTE)
 
 
 @pytest.mark.usefixtures("plenty")
@@ -38,7 +38,7 @@ def test_what_does_not_fit_comes_with_changes_that_help(cli: Cli) -> None:
     outcome = cli("plan", *LARGE)
     assert outcome.code == 3
     assert "Does not fit: training takes about" in outcome.out
-    assert "has 9.5 GB for it" in outcome.out
+    assert "has 6.5 GB for it" in outcome.out
     changes = [line.split(" saves ")[0].strip() for line in outcome.out.splitlines() if " saves " in line]
     assert changes
     together = "These together make it fit:" in outcome.out
