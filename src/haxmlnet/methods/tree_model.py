@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
-from haxmlnet.data.arrays import release_pages
+from haxmlnet.data.arrays import csr_view, release_pages
 from haxmlnet.data.tokens import TokenArray
 from haxmlnet.errors import ModelError
 from haxmlnet.linear import train_linear_model
@@ -44,6 +44,8 @@ from haxmlnet.training.trainer import Trainer, TrainingPlan
 from haxmlnet.tree import LabelTree, build_label_tree, choose_level_sizes, label_features
 
 MAX_FAN_OUT = 16
+# Labels whose features are multiplied at once.
+BLOCK_LABELS = 100_000
 LEAST_SCORE = 1e-9
 # Logits beyond these say nothing more; an outlier would drown the rest.
 WIDEST_LOGIT = 15.0
@@ -120,6 +122,7 @@ def train_tree(
 ) -> TreeModel:
     """Build one tree and train its networks, each from the candidates that the network above gives."""
     model = TreeModel(_grow_tree(prepared, settings, number))
+    release_pages(prepared.label_features.data, prepared.label_features.indices)
     training = _Walk(prepared.training, model.tree)
     validation = None if prepared.validation is None else _Walk(prepared.validation, model.tree)
     for levels in levels_of_networks(model.tree, settings):
@@ -128,7 +131,6 @@ def train_tree(
             network.start_from(model.networks[-1])
         data = training.data(levels, settings)
         _start_heads(network, data, prepared, model.tree, settings)
-        release_pages(prepared.label_features.data, prepared.label_features.indices)
         trainer = Trainer(
             network,
             data,
@@ -276,7 +278,7 @@ def _network_of_shape(
 
 def node_vectors(prepared: Prepared, tree: LabelTree, levels: range) -> dict[int, NDArray[np.float32]]:
     """Give each node of some levels the mean word vector of its labels' features, around zero, of length one."""
-    sums = prepared.label_features @ prepared.word_vectors  # never a second copy of the features
+    sums = _product(prepared.label_features, prepared.word_vectors)
     found = {}
     for level in reversed(range(levels.start, tree.n_levels)):
         if level < tree.n_levels - 1:
@@ -287,6 +289,18 @@ def node_vectors(prepared: Prepared, tree: LabelTree, levels: range) -> dict[int
         if level in levels:
             found[level] = _directions(sums)
     return found
+
+
+def _product(features: sp.csr_array, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Multiply block by block: of features that are mapped from a file, only a block is in memory."""
+    product = np.empty((features.shape[0], vectors.shape[1]), np.float32)
+    for start in range(0, len(product), BLOCK_LABELS):
+        bounds = features.indptr[start : start + BLOCK_LABELS + 1]
+        first, last = bounds[0], bounds[-1]
+        block = csr_view(features.data[first:last], features.indices[first:last], bounds - first, len(vectors))
+        product[start : start + BLOCK_LABELS] = block @ vectors
+        release_pages(features.data, features.indices)
+    return product
 
 
 def _directions(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
