@@ -10,6 +10,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from haxmlnet.network.dropout import ByteDropout
+from haxmlnet.network.reading import read_documents
 from haxmlnet.network.workers import Map
 
 
@@ -40,6 +41,9 @@ class BiLSTMEncoder(nn.Module):
 
         The two directions are given to `run`.
         """
+        if not self.training and not torch.is_grad_enabled() and self._on_processor:
+            both = (self.forward_lstm, self.backward_lstm)
+            return read_documents(tokens, lengths, self.words, both, self.attend_words, run)
         # Inside, all documents' first words come first, then their second ones: an LSTM reads them like that.
         words = self.word_dropout(self.words(tokens.T), generator)  # (T, B, W)
         # A packed BiLSTM gives the same numbers at a fifth of the speed on a CPU, where oneDNN skips it.
@@ -50,6 +54,11 @@ class BiLSTMEncoder(nn.Module):
         factors = self.state_dropout.factors(shape, words.device, generator)
         states: Tensor = _States.apply(forward, backward, words if self.attend_words else None, order, factors)  # type: ignore[no-untyped-call]
         return states
+
+    @property
+    def _on_processor(self) -> bool:
+        weight = self.words.weight
+        return weight.device.type == "cpu" and weight.dtype == torch.float32
 
 
 def _read(direction: tuple[nn.LSTM, Tensor]) -> Tensor:
