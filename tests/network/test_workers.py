@@ -102,6 +102,10 @@ def test_an_exception_between_the_parts_does_not_wait_for_all_of_them():
     assert threads_of_a_new_thread() == 4
 
 
+def nothing() -> None:
+    return None
+
+
 def test_two_jobs_have_a_thread_each_without_gradients():
     met = threading.Barrier(2, timeout=30)
 
@@ -110,14 +114,14 @@ def test_two_jobs_have_a_thread_each_without_gradients():
         return number, torch.get_num_threads(), torch.is_grad_enabled()
 
     for _ in range(2):
-        with one_thread_each() as run, torch.inference_mode():
+        with one_thread_each(nothing) as (run, _), torch.inference_mode():
             assert list(run(job, [1, 2])) == [(1, 1, False), (2, 1, False)]
         assert torch.get_num_threads() == 4
         assert threads_of_a_new_thread() == 4
 
 
 def test_a_busy_helper_is_not_waited_for():
-    with one_thread_each() as run:
+    with one_thread_each(nothing) as (run, _):
         busy = threading.Event()
         helper = _helper(os.getpid())
         blocking = helper.submit(busy.wait, 30)
@@ -127,26 +131,57 @@ def test_a_busy_helper_is_not_waited_for():
     assert threads == [threading.current_thread()] * 2
 
 
+def test_the_thread_goes_on_with_the_work_behind_once():
+    threads = []
+
+    def behind() -> int:
+        threads.append(threading.current_thread())
+        assert torch.get_num_threads() == 1
+        assert not torch.is_grad_enabled()
+        return 7
+
+    with one_thread_each(behind) as (run, result), torch.inference_mode():
+        list(run(str, [1, 2]))
+        _helper(os.getpid()).submit(str).result()  # it has done all that was asked of it before
+        list(run(str, [1, 2]))
+        assert [result(), result()] == [7, 7]
+    assert len(threads) == 1
+    assert threads[0] is not threading.current_thread()
+
+
+def test_work_behind_that_nobody_has_begun_is_done_by_who_needs_it():
+    threads = []
+    busy = threading.Event()
+    blocking = _helper(os.getpid()).submit(busy.wait, 30)
+    with one_thread_each(lambda: threads.append(threading.current_thread())) as (run, result):
+        list(run(str, [1, 2]))
+        result()
+        result()
+    busy.set()
+    assert blocking.result()
+    assert threads == [threading.current_thread()]
+
+
 def test_an_error_of_either_job_is_raised():
     for wrong in (1, 2):
-        with one_thread_each() as run, pytest.raises(ZeroDivisionError):
+        with one_thread_each(nothing) as (run, _), pytest.raises(ZeroDivisionError):
             list(run(lambda number, wrong=wrong: 1 / (number - wrong), [1, 2]))
 
 
 def test_who_may_use_one_thread_alone_gets_no_other():
     torch.set_num_threads(1)
-    with one_thread_each() as run:
+    with one_thread_each(nothing) as (run, _):
         assert set(run(lambda number: threading.current_thread(), [1, 2])) == {threading.current_thread()}
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs copies of processes")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_copy_of_the_process_has_a_helper_of_its_own():
-    with one_thread_each() as run:
+    with one_thread_each(nothing) as (run, _):
         list(run(str, [1, 2]))
     process = os.fork()
     if process == 0:
-        with one_thread_each() as run:
+        with one_thread_each(nothing) as (run, _):
             os._exit(0 if list(run(str, [1, 2])) == ["1", "2"] else 1)
     for _ in range(3000):
         finished, code = os.waitpid(process, os.WNOHANG)

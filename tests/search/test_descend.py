@@ -14,7 +14,7 @@ from haxmlnet.network.encoder import BiLSTMEncoder
 from haxmlnet.network.network import LabelAttentionNetwork, LabelHead
 from haxmlnet.ranking import ABSENT
 from haxmlnet.search import descend
-from haxmlnet.search.descend import Paths, search_levels, search_tree
+from haxmlnet.search.descend import Paths, Proposals, search_levels, search_tree
 from haxmlnet.tree import LabelTree, children_of
 
 TREE = LabelTree((np.array([0, 0, 1, 1], np.int32), np.array([3, 0, 1, 2, 0, 1, 2, 3, 0, 1, 2], np.int32)), n_labels=11)
@@ -247,7 +247,7 @@ def test_proposed_labels_are_found_whatever_their_score(networks):
     tokens = new_tokens()
     exact = exhaustive(networks, tokens)
     worst = np.argsort(exact, axis=1)[:, :2].astype(np.int32)
-    ranking = search_tree(networks, TREE, tokens, beam=1, k=4, proposed=worst)
+    ranking = search_tree(networks, TREE, tokens, beam=1, k=4, proposals=Proposals(lambda: worst, worst.shape[1]))
     for row in range(len(tokens)):
         assert set(worst[row].tolist()) <= set(ranking.ids[row].tolist())
     found = ranking.ids != ABSENT
@@ -261,7 +261,9 @@ def test_proposed_labels_are_found_whatever_their_score(networks):
 def test_beside_the_best_groups_the_proposed_labels_alone_are_scored(networks):
     tokens = new_tokens()
     proposed = np.tile(np.array([0, 10, ABSENT, 5], np.int32), (len(tokens), 1))
-    ranking = search_tree(networks, TREE, tokens, beam=1, k=11, proposed=proposed)
+    ranking = search_tree(
+        networks, TREE, tokens, beam=1, k=11, proposals=Proposals(lambda: proposed, proposed.shape[1])
+    )
     for ids in ranking.ids.tolist():
         assert {0, 5, 10} <= set(ids)
         groups = {int(TREE.parents[1][label]) for label in set(ids) - {0, 5, 10, ABSENT}}
@@ -275,7 +277,9 @@ def test_paths_of_proposed_labels_carry_what_was_said_of_them(networks, beam):
     proposed = np.random.default_rng(0).permuted(np.tile(np.arange(11, dtype=np.int32), (len(tokens), 1)), axis=1)[
         :, :5
     ]
-    paths = search_tree(networks, TREE, tokens, beam=beam, k=11, proposed=proposed)
+    paths = search_tree(
+        networks, TREE, tokens, beam=beam, k=11, proposals=Proposals(lambda: proposed, proposed.shape[1])
+    )
     ancestors = [TREE.parents[0][TREE.parents[1]], TREE.parents[1], np.arange(11)]
     found = paths.ids != ABSENT
     for level, nodes in enumerate(ancestors):

@@ -88,6 +88,13 @@ class LinearPart:
         n_numbers = self.model.search_numbers(beam, CANDIDATES)
         return np.concatenate(list(in_threads(propose, features.shape[0], n_threads, n_numbers)))
 
+    @property
+    def n_proposed(self) -> int:
+        """How many labels are proposed for each document."""
+        of_names = 0 if self.names is None else MENTIONED
+        of_neighbours = 0 if self.neighbours is None else NEIGHBOURING
+        return min(CANDIDATES, self.model.tree.n_labels) + of_names + of_neighbours
+
     def candidates(
         self, features: sp.csr_array, near: Near | None, beam: int, n_threads: int
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:

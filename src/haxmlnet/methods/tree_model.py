@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ from haxmlnet.network.encoder import BiLSTMEncoder
 from haxmlnet.network.network import LabelAttentionNetwork, LabelHead
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import ABSENT, Ranking, rank
-from haxmlnet.search.descend import Paths, search_levels, search_tree
+from haxmlnet.search.descend import Paths, Proposals, search_levels, search_tree
 from haxmlnet.search.fusion import MIN_DOCUMENTS, fit_fusion
 from haxmlnet.settings import LinearTreeSettings
 from haxmlnet.training.candidates import CandidateSource
@@ -89,9 +89,10 @@ class TreeModel:
         n_threads: int,
     ) -> tuple[Ranking, NDArray[np.float32]]:
         """Give the best labels of either part, and what both say of them: (documents, W, signals)."""
-        proposed = linear.proposals(features, near, LinearTreeSettings.beam, n_threads)
+        propose = partial(linear.proposals, features, near, LinearTreeSettings.beam, n_threads)
         width = max(2 * CANDIDATES + MENTIONED + NEIGHBOURING, k)
-        paths = search_tree(self.networks, self.tree, tokens, beam, width, proposed)
+        proposals = Proposals(cache(propose), linear.n_proposed)
+        paths = search_tree(self.networks, self.tree, tokens, beam, width, proposals)
         attention = np.log(np.maximum(paths.scores, LEAST_SCORE))[..., None]
         logits = np.clip(paths.logits, -WIDEST_LOGIT, WIDEST_LOGIT)
         signals = linear.signals(features, paths.ids, near, n_threads)

@@ -38,6 +38,9 @@ class Documents:
     @classmethod
     def of(cls, tokens: Tensor, lengths: Tensor, words: nn.Embedding) -> Documents:
         """Find the different words among tokens (B, T)."""
+        if len(tokens) < LEAST_AT_ONCE:  # finding them would take longer than it saves
+            vectors = words.weight.index_select(0, tokens.flatten())
+            return cls(vectors, np.arange(tokens.numel(), dtype=np.int32).reshape(tokens.shape), lengths.numpy())
         different, places = np.unique(tokens.numpy(), return_inverse=True)
         vectors = words.weight.index_select(0, torch.from_numpy(different))
         return cls(vectors, places.reshape(tokens.shape).astype(np.int32), lengths.numpy())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
@@ -39,22 +39,33 @@ def workers(n_workers: int) -> Iterator[Map]:
 
 
 @contextmanager
-def one_thread_each() -> Iterator[Map]:
+def one_thread_each(behind: Callable[[], R]) -> Iterator[tuple[Map, Callable[[], R]]]:
     """Give a `map` of two jobs at a time, one of them in a thread that waits for such work, each with one thread.
 
+    That thread goes on with the work `behind`; the second that is given waits for it, or does it if nobody has begun.
     Nothing in it learns: gradients are off.
     """
-    run = _two_at_a_time if torch.get_num_threads() > 1 else map
+    helper = _helper(os.getpid()) if torch.get_num_threads() > 1 else None
+    begun: list[Future[R]] = []
+
+    def run(function: Callable[[Any], Any], jobs: Iterable[Any]) -> Iterator[Any]:
+        if helper is None:
+            yield from map(function, jobs)
+            return
+        first, *others = jobs
+        waiting = [(job, helper.submit(_without_gradients, function, job)) for job in others]
+        if not begun:
+            begun.append(helper.submit(_without_gradients, lambda _: behind(), None))
+        yield function(first)
+        for job, result in waiting:  # the helper may still be busy with the document of another thread
+            yield function(job) if result.cancel() else result.result()
+
+    @cache
+    def work_behind() -> R:
+        return behind() if not begun or begun[0].cancel() else begun[0].result()
+
     with one_thread():
-        yield run
-
-
-def _two_at_a_time(function: Callable[[P], R], jobs: Iterable[P]) -> Iterator[R]:
-    first, *others = jobs
-    waiting = [(job, _helper(os.getpid()).submit(_without_gradients, function, job)) for job in others]
-    yield function(first)
-    for job, result in waiting:  # the helper may still be busy with the document of another thread
-        yield function(job) if result.cancel() else result.result()
+        yield run, work_behind
 
 
 def _without_gradients(function: Callable[[P], R], job: P) -> R:

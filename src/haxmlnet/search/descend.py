@@ -24,6 +24,14 @@ MAX_TOKENS = 16_384
 
 
 @dataclass(frozen=True)
+class Proposals:
+    """Labels that another model proposes, (documents, width): made when they are needed, which may be in a thread."""
+
+    make: Callable[[], NDArray[np.int32]]
+    width: int
+
+
+@dataclass(frozen=True)
 class Paths(Ranking):
     """Ranked nodes, and what the networks said on their paths."""
 
@@ -36,16 +44,16 @@ def search_tree(
     tokens: TokenArray,
     beam: int,
     k: int,
-    proposed: NDArray[np.int32] | None = None,
+    proposals: Proposals | None = None,
 ) -> Paths:
     """Rank the best k labels of each document; a label's score is the product along its path.
 
-    Labels that another model proposes (documents, W) are scored on every level of their paths and kept as well,
-    whether their groups are among the best or not.
+    Labels that another model proposes are scored on every level of their paths and kept as well, whether their groups
+    are among the best or not.
     """
     paths: Paths | None = None
     for network in networks:
-        paths = search_levels(network, tree, tokens, paths, beam, k, proposed)
+        paths = search_levels(network, tree, tokens, paths, beam, k, proposals)
     assert paths is not None
     return paths
 
@@ -57,14 +65,14 @@ def search_levels(
     above: Paths | None,
     beam: int,
     k: int,
-    proposed: NDArray[np.int32] | None = None,
+    proposals: Proposals | None = None,
     advance: Callable[[int], None] = lambda n: None,
 ) -> Paths:
     """Rank the nodes of a network's last level: the best `beam` of them, or the best k labels.
 
     The walk starts from the nodes ranked above the network's first level.
     """
-    n_proposed = 0 if proposed is None else proposed.shape[1]
+    n_proposed = 0 if proposals is None else proposals.width
     kept_widths = [min(size, beam + n_proposed) for size in tree.level_sizes[:-1]] + [min(tree.n_labels, k)]
     ids = np.full((len(tokens), kept_widths[network.levels[-1]]), ABSENT, np.int32)
     scores = np.zeros(ids.shape, np.float32)
@@ -74,8 +82,9 @@ def search_levels(
         given = None
         if above is not None:
             given = Paths(above.ids[rows], above.scores[rows], None, above.n_ids, logits=above.logits[rows])
-        kept = None if proposed is None else proposed[rows]
-        return rows, _search_batch(network, tree, tokens.padded(rows), given, beam, kept_widths, kept)
+        return rows, _search_batch(network, tree, tokens.padded(rows), given, beam, kept_widths, propose(rows))
+
+    propose = _by_batch(proposals, len(tokens))
 
     was_training = network.training
     if was_training:  # visiting every module takes a millisecond
@@ -107,7 +116,7 @@ def _search_batch(
     above: Paths | None,
     beam: int,
     widths: Sequence[int],
-    proposed: NDArray[np.int32] | None,
+    propose: Callable[[], NDArray[np.int32] | None],
 ) -> Paths:
     device = network.device
     tokens, lengths = (torch.from_numpy(array).to(device) for array in documents)
@@ -118,19 +127,24 @@ def _search_batch(
     with (
         torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"),
         # Two threads on one document would wait for each other at every word, and at every small product.
-        one_thread_each() if len(tokens) == 1 and device.type == "cpu" else nullcontext(map) as run,
+        one_thread_each(propose) if len(tokens) == 1 and device.type == "cpu" else nullcontext((map, propose)) as (
+            run,
+            proposed,
+        ),
     ):
         states = network.encode(tokens, lengths, run=run)
         for level in network.levels:
-            candidates, parent_scores = None, None
             nodes = np.broadcast_to(
                 np.arange(tree.level_sizes[level], dtype=np.int32), (len(tokens), tree.level_sizes[level])
             )
-            kept = None if proposed is None else ancestors_of(tree, proposed, level)
+            candidates, parent_scores, kept = None, None, None
             if ranking is not None:
+                kept = _ancestors(tree, proposed(), level)
                 nodes, parent_scores = _candidates(tree, level, ranking, beam, kept)
                 candidates = torch.from_numpy(np.maximum(nodes, 0).astype(np.int64)).to(device)
             logits = network.head(level)(states, lengths, candidates).float().cpu().numpy()
+            if ranking is None:  # what is proposed may still be on its way until now
+                kept = _ancestors(tree, proposed(), level)
             scored.append((nodes, logits))
             scores = probabilities(logits, parent_scores)
             if kept is not None:
@@ -139,6 +153,22 @@ def _search_batch(
     assert ranking is not None
     on_path = _path_logits(tree, ranking.ids, scored, above)
     return Paths(ranking.ids, ranking.scores, None, ranking.n_ids, logits=on_path)
+
+
+def _by_batch(
+    proposals: Proposals | None, n_documents: int
+) -> Callable[[NDArray[np.int64]], Callable[[], NDArray[np.int32] | None]]:
+    """Give what makes the proposals for some documents; those for more than one document are made at once, for all."""
+    if proposals is None:
+        return lambda rows: lambda: None
+    if n_documents == 1:
+        return lambda rows: proposals.make
+    labels = proposals.make()
+    return lambda rows: lambda: labels[rows]
+
+
+def _ancestors(tree: LabelTree, labels: NDArray[np.int32] | None, level: int) -> NDArray[np.int32] | None:
+    return None if labels is None else ancestors_of(tree, labels, level)
 
 
 def _path_logits(
