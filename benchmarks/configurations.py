@@ -68,6 +68,20 @@ CONFIGURATIONS: dict[str, Configuration] = {
     "omikuji Parabel-like": Configuration("omikuji_trees", {"n_trees": 3}, environment=LINEAR_PEERS, peer=True),
     "napkinxc PLT": Configuration("napkinxc_plt", environment=LINEAR_PEERS, peer=True),
     "libpecos XR-Linear": Configuration("pecos_xrlinear", environment=LINEAR_PEERS, peer=True),
+    # As large as HAXMLNet is by default, with as many passes for each of its two levels as HAXMLNet takes in all on
+    # small data: the library's own settings below take hours even there.
+    "libmultilabel AttentionXML, small": Configuration(
+        "libmultilabel_attentionxml",
+        {
+            "vectors": VECTORS, "max_seq_length": 200, "cluster_size": 32, "beam_width": 16, "batch_size": 32,
+            "eval_batch_size": 32, "epochs": 10, "patience": 10, "learning_rate": 1e-3,
+            "network_config": {
+                "embed_dropout": 0.2, "post_encoder_dropout": 0.5, "rnn_dim": 256, "rnn_layers": 1,
+                "linear_size": [128], "freeze_embed_training": False,
+            },
+        },
+        environment=NEURAL_PEERS, peer=True, most_labels=2_000,
+    ),
     # The library's own example for EUR-Lex, with the word vectors of the bench instead of 300-d ones.
     "libmultilabel AttentionXML": Configuration(
         "libmultilabel_attentionxml",
