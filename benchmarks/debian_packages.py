@@ -6,8 +6,8 @@
 
 A document is the description of a package. Its labels are the packages it depends on or recommends (of alternatives
 the first), and its tags ("role::program"). Packages of the same source have nearly the same description, so all of them
-are in the same split: test, where the md5 of the source's name is divisible by five, otherwise train. No setting of ours
-was chosen on this data. It needs a machine with Debian's `apt`; the same point release gives the same files.
+are in the same split: test, where the md5 of the source's name is divisible by five, otherwise train. None of our
+settings was chosen on this data. It needs a machine with Debian's `apt`; the same point release gives the same files.
 """
 
 from __future__ import annotations
