@@ -56,7 +56,7 @@ def documents_of(packages: str, translations: str) -> Iterator[tuple[str, dict[s
     descriptions = {fields["Description-md5"]: fields["Description-en"] for fields in fields_of(translations)}
     for fields in fields_of(packages):
         description = descriptions.get(fields.get("Description-md5", ""), fields.get("Description", ""))
-        text = " ".join(re.sub(r"\n \.(?=\n|$)", "\n", description).split())  # a lone point parts paragraphs
+        text = " ".join(description.replace("\n .\n", "\n").split())  # a lone point parts paragraphs
         labels = sorted(_labels(fields))
         if text and labels:
             source = fields.get("Source", fields["Package"]).split()[0]

@@ -4,6 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from hypothesis import settings
+
+# The first example of a test may compile loops, or wait for other work on the machine.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 
 
 @pytest.fixture(scope="session", autouse=True)

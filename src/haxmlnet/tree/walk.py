@@ -15,7 +15,7 @@ def children_of(
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Give the children (B, C) of the parents (B, K) of a level, with their parents' scores; -1 is none."""
     starts, children = tree.children(level)
-    widths = np.append(np.diff(starts), 0)[parents].sum(axis=1)  # the parent -1 reads the 0 at the end
+    widths = np.where(parents == ABSENT, 0, starts[parents + 1] - starts[parents]).sum(axis=1)
     nodes = np.full((len(parents), max(int(widths.max(initial=1)), 1)), ABSENT, np.int32)
     node_scores = np.zeros(nodes.shape, np.float32)
     _fill_children(starts, children, parents, scores, nodes, node_scores)
