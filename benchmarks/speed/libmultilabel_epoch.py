@@ -2,9 +2,9 @@
 
     python -m benchmarks.speed.libmultilabel_epoch TASK.json
 
-Trains both levels for the epochs of the task and predicts the judged documents. The last line of what it prints is
-JSON: the seconds of the training batches of each level, without validation and checkpoints, and of the prediction,
-without turning texts into word ids.
+Trains both levels for the epochs of the task and prints the seconds of the training batches of each level, without
+validation and checkpoints. Then it predicts the judged documents each time it reads a line, and prints the seconds
+without those of turning texts into word ids. What it prints for others is JSON, in lines of their own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,15 @@ from libmultilabel.nn.data_utils import tokenize  # type: ignore[import-not-foun
 from lightning.pytorch.callbacks import Callback  # type: ignore[import-not-found]
 
 from benchmarks.peers.exchange import WARM_UP, Task
-from benchmarks.peers.libmultilabel_attentionxml import fit, load, predict, read_queries, read_training, save
+from benchmarks.peers.libmultilabel_attentionxml import (
+    Loaded,
+    fit,
+    load,
+    predict,
+    read_queries,
+    read_training,
+    save,
+)
 
 
 class EpochClock(Callback):  # type: ignore[misc]
@@ -55,32 +63,28 @@ def with_clock(make_trainer: Callable[..., Any], clock: EpochClock) -> Callable[
     return make
 
 
-def prediction_seconds(task: Task) -> tuple[float, int]:
-    """Time the prediction of all judged documents, less the time their words take; give the number of them, too."""
-    loaded, texts = load(task), read_queries(task)
-    predict(loaded, texts[:WARM_UP])
+def prediction_seconds(loaded: Loaded, texts: list[str]) -> float:
+    """Time the prediction of all judged documents, less the time their words take."""
     started = time.perf_counter()
     loaded.trainer.reformat_text([{"text": tokenize(text)} for text in texts])
     encoded = time.perf_counter()
     predict(loaded, texts)
-    return time.perf_counter() - encoded - (encoded - started), len(texts)
+    return time.perf_counter() - encoded - (encoded - started)
 
 
 def main(path: str) -> None:
-    """Train, predict and print."""
+    """Train and print, then predict and print as often as asked."""
     task, clock = Task.read(Path(path)), EpochClock()
     attentionxml.init_trainer = with_clock(attentionxml.init_trainer, clock)
     data = read_training(task)
     task.model.mkdir(parents=True, exist_ok=True)
     save(task, fit(task, data))
-    seconds, n_judged = prediction_seconds(task)
-    figures = {
-        "training_seconds": clock.seconds,
-        "trained": len(data["train"]),
-        "prediction_seconds": seconds,
-        "predicted": n_judged,
-    }
-    print(json.dumps(figures))
+    loaded, texts = load(task), read_queries(task)
+    predict(loaded, texts[:WARM_UP])
+    figures = {"training_seconds": clock.seconds, "trained": len(data["train"]), "predicted": len(texts)}
+    print(json.dumps(figures), flush=True)
+    for _ in sys.stdin:
+        print(json.dumps({"prediction_seconds": prediction_seconds(loaded, texts)}), flush=True)
 
 
 if __name__ == "__main__":
