@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,8 @@ def neural_peer(run: Run) -> Iterator[Row]:
         write_inputs(inputs, train, judged, run.seed)
         ours = run_alone(own_speed, inputs, run.threads, run.seed)
         compared = run_alone(compare, inputs, _peer_task(inputs, run), run.threads, run.seed, run.rounds)
+    if "unavailable" in compared:
+        raise Unavailable(compared["unavailable"])
     details = {**ours, **compared, "documents": len(train), "predicted": len(judged)}
     for step in ("training", "prediction"):
         ratio = details[f"{step}_ratio"]
@@ -112,7 +115,8 @@ class Peer:
 
     def __init__(self, task: Path) -> None:
         command = [str(NEURAL_PEERS_PYTHON), "-m", "benchmarks.speed.libmultilabel_epoch", str(task)]
-        with open(task.with_name("log.txt"), "w", encoding="utf-8") as log:
+        self.log = task.with_name("log.txt")
+        with open(self.log, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
                 command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
             )
@@ -121,13 +125,15 @@ class Peer:
     def predict(self) -> float:
         """Give the seconds of a prediction."""
         assert self.process.stdin is not None
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
+        with suppress(BrokenPipeError):  # it ended: there is no answer, and its log says why
+            self.process.stdin.write("\n")
+            self.process.stdin.flush()
         return float(self._answer()["prediction_seconds"])
 
-    def close(self) -> None:
-        """Let the process end."""
+    def close(self) -> int:
+        """Let the process end, and give its exit code."""
         self.process.communicate()
+        return self.process.returncode
 
     def _answer(self) -> dict[str, Any]:
         assert self.process.stdout is not None
@@ -135,21 +141,27 @@ class Peer:
             if line.startswith("{"):  # the library prints as well
                 answer: dict[str, Any] = json.loads(line)
                 return answer
-        raise Unavailable(f"LibMultiLabel ended with {self.process.wait()} before it answered.")
+        code = self.close()
+        lines = self.log.read_text("utf-8").strip().splitlines() or ["no message"]
+        raise Unavailable(f"LibMultiLabel ended with {code}: {lines[-1]}")
 
 
 def compare(inputs: Path, task: Path, n_threads: int, seed: int, rounds: int) -> Figures:
-    """Train both with the same network, one after the other, and let them predict in turn."""
+    """Train both with the same network, one after the other, and let them predict in turn.
+
+    A peer that fails is `unavailable`: this runs in a process of its own, from which only figures come back.
+    """
     from haxmlnet.training.hardware import training_threads
 
     with training_threads(n_threads):
         corpus, texts, settings = _prepared(inputs, n_threads, seed)
-        training, predict = _trained(corpus, texts, resolved_settings(settings({}), len(corpus), corpus.n_labels))
-        peer = Peer(task)
+        training, predict = _trained(corpus, texts, settings({}))
         try:
+            peer = Peer(task)
             seconds = [(predict(), peer.predict()) for _ in range(rounds)]
-        finally:
-            peer.close()
+        except Unavailable as reason:
+            return {"unavailable": str(reason)}
+        peer.close()
     peer_training = peer.figures["trained"] / sum(peer.figures["training_seconds"])
     return {
         "training_ratio": training / peer_training,
@@ -169,8 +181,7 @@ def own_speed(inputs: Path, n_threads: int, seed: int) -> Figures:
     figures: Figures = {"labels": corpus.n_labels, "groups": sizes["level_sizes"][0], "candidates": sizes["candidates"]}
     with training_threads(n_threads):
         for name, changes in VARIANTS.items():
-            resolved = resolved_settings(settings(changes), len(corpus), corpus.n_labels)
-            training, predict = _trained(corpus, texts, resolved)
+            training, predict = _trained(corpus, texts, settings(changes))
             figures[name] = {"training": training, "prediction": len(texts) / predict()}
     return figures
 
@@ -184,7 +195,8 @@ def _prepared(
     sizes |= {"vectors": str(inputs / "vectors.txt.gz"), "n_jobs": n_threads, "random_state": seed}
 
     def settings(changes: Mapping[str, Any]) -> dict[str, Any]:
-        return checked_settings(settings_of(Settings(**{**OWN_SETTINGS, **sizes, **changes})))
+        values = checked_settings(settings_of(Settings(**{**OWN_SETTINGS, **sizes, **changes})))
+        return resolved_settings(values, len(corpus), corpus.n_labels)
 
     return corpus, texts_of(inputs / "judged.jsonl"), settings
 

@@ -4,6 +4,8 @@ import gzip
 import json
 import math
 import re
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -241,6 +243,37 @@ def test_every_document_has_as_many_candidates_as_the_peer_takes(data, tmp_path,
     trained = [candidates for candidates in given if not candidates.is_inference()]
     assert {int(count) for of_batch in trained for count in distinct_in_rows(of_batch)} == {figures["candidates"]}
     assert all(rate > 0 for name in neural_peer.VARIANTS for rate in figures[name].values())
+
+
+def stand_in_for_the_peer(path: Path, ending: str) -> Path:
+    """Write a program that answers as the peer does: it took 4 s for 8 documents, and predicts in 1, 2, 3 s."""
+    path.write_text(
+        f"""#!{sys.executable}
+import itertools, sys
+print("a word of the library's own")
+print('{{"training_seconds": [3.0, 1.0], "trained": 8, "predicted": 5}}', flush=True)
+{ending}
+for seconds, _ in zip(itertools.count(1), sys.stdin):
+    print('{{"prediction_seconds": %d}}' % seconds, flush=True)
+"""
+    )
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize("ending", ["", "sys.exit('out of luck')"], ids=["answers", "fails"])
+def test_the_peer_predicts_in_turn_or_is_unavailable(ending, tmp_path, monkeypatch):
+    peer = stand_in_for_the_peer(tmp_path / "peer", ending)
+    monkeypatch.setattr(neural_peer, "NEURAL_PEERS_PYTHON", peer)
+    monkeypatch.setattr(neural_peer, "_prepared", lambda *_: (None, [], dict))
+    monkeypatch.setattr(neural_peer, "_trained", lambda *_: (10.0, lambda: 0.5))
+    figures = neural_peer.compare(tmp_path, tmp_path / "task.json", 1, 0, rounds=3)
+    if ending:
+        assert figures == {"unavailable": "LibMultiLabel ended with 1: out of luck"}
+        return
+    assert figures["training_ratio"] == pytest.approx(10.0 / 2.0)
+    assert figures["prediction_ratio"] == pytest.approx(4.0)
+    assert figures["seconds_of_predictions"] == [(0.5, 1.0), (0.5, 2.0), (0.5, 3.0)]
 
 
 def test_word_vectors_of_both_sides_are_those_of_the_commonest_words(tmp_path):

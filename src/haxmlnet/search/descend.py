@@ -164,6 +164,7 @@ def _by_batch(
     if n_documents == 1:
         return lambda rows: proposals.make
     labels = proposals.make()
+    assert labels.shape[1] == proposals.width
     return lambda rows: lambda: labels[rows]
 
 
