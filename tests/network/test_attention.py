@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from haxmlnet.network import attention
 from haxmlnet.network.attention import attention_weights, label_attention, padding_mask
@@ -26,41 +26,82 @@ def reference(queries: Tensor, states: Tensor, values: Tensor, lengths: Tensor) 
     return result.float()
 
 
+N = 9
+CANDIDATES = torch.tensor([[0, 1, 2, 3, 4], [8, 7, 6, 5, 4], [3, 1, 4, 1, 5], [2, 2, 2, 2, 2]])
+"""Of a table of nine queries."""
+ways = pytest.mark.parametrize(
+    ("max_plain", "least_of_a_document"),
+    [(2**23, 2**60), (0, 2**60), (2**23, 0), (0, 0)],
+    ids=["plain", "fused", "by document", "by document, weights not kept"],
+)
+who = pytest.mark.parametrize("candidates", [CANDIDATES, None], ids=["own queries", "shared queries"])
+
+
+@pytest.fixture
+def table() -> nn.Embedding:
+    return nn.Embedding(N, H, _weight=random(N, H))
+
+
+def take_way(monkeypatch: pytest.MonkeyPatch, max_plain: int, least_of_a_document: int) -> None:
+    monkeypatch.setattr(attention, "MAX_PLAIN_WEIGHTS", max_plain)
+    monkeypatch.setattr(attention, "LEAST_OF_A_DOCUMENT", least_of_a_document)
+
+
 @pytest.mark.parametrize("n_values", [V, H, 2 * H], ids=["narrower", "as wide", "wider"])
-@pytest.mark.parametrize("max_plain", [2**23, 0], ids=["plain", "fused"])
-@pytest.mark.parametrize("shape", [(B, C, H), (C, H)], ids=["own queries", "shared queries"])
-def test_attention_equals_the_formula(monkeypatch, shape, max_plain, n_values):
-    monkeypatch.setattr(attention, "MAX_PLAIN_WEIGHTS", max_plain)
-    queries, states, values = random(*shape), random(B, T, H, seed=1), random(B, T, n_values, seed=2)
-    result = label_attention(queries, states, values, LENGTHS)
-    torch.testing.assert_close(result, reference(queries, states, values, LENGTHS), rtol=1e-5, atol=1e-5)
+@ways
+@who
+@pytest.mark.parametrize("with_gradients", [True, False])
+def test_attention_equals_the_formula(
+    monkeypatch, table, with_gradients, candidates, max_plain, least_of_a_document, n_values
+):
+    take_way(monkeypatch, max_plain, least_of_a_document)
+    states, values = random(B, T, H, seed=1), random(B, T, n_values, seed=2)
+    with torch.set_grad_enabled(with_gradients):
+        result = label_attention(table, candidates, states, values, LENGTHS)
+    queries = table.weight.detach() if candidates is None else table.weight.detach()[candidates]
+    torch.testing.assert_close(result.detach(), reference(queries, states, values, LENGTHS), rtol=1e-5, atol=1e-5)
 
 
-def test_the_fused_path_is_taken_only_where_the_weights_are_many(monkeypatch):
+@pytest.mark.parametrize(
+    ("max_plain", "least_of_a_document", "expected"),
+    [
+        (B * C * T, 2 * C * T * H + 1, []),
+        (B * C * T - 1, 2 * C * T * H + 1, ["fused"]),
+        (B * C * T, 2 * C * T * H, ["by document"]),
+    ],
+    ids=["small", "many weights", "large documents"],
+)
+def test_the_way_depends_on_the_size(monkeypatch, table, max_plain, least_of_a_document, expected):
     taken: list[str] = []
+    take_way(monkeypatch, max_plain, least_of_a_document)
     monkeypatch.setattr(attention, "_fused_attention", lambda *parts: taken.append("fused"))
-    parts = random(B, C, H), random(B, T, H), random(B, T, V), LENGTHS
-    monkeypatch.setattr(attention, "MAX_PLAIN_WEIGHTS", B * C * T)
-    label_attention(*parts)
-    assert taken == []
-    monkeypatch.setattr(attention, "MAX_PLAIN_WEIGHTS", B * C * T - 1)
-    label_attention(*parts)
-    assert taken == ["fused"]
+    monkeypatch.setattr(attention._ByDocument, "apply", lambda *parts: taken.append("by document"))
+    label_attention(table, CANDIDATES, random(B, T, H), random(B, T, V), LENGTHS)
+    assert taken == expected
 
 
-@pytest.mark.parametrize("max_plain", [2**23, 0], ids=["plain", "fused"])
-def test_gradients_are_finite_and_those_of_padding_zero(monkeypatch, max_plain):
-    monkeypatch.setattr(attention, "MAX_PLAIN_WEIGHTS", max_plain)
-    queries, states, values = (
-        x.requires_grad_() for x in (random(B, C, H), random(B, T, H, seed=1), random(B, T, V, seed=2))
-    )
-    label_attention(queries, states, values, LENGTHS).square().sum().backward()
+@ways
+@who
+def test_gradients_are_those_of_the_plain_formula_and_those_of_padding_zero(
+    monkeypatch, table, candidates, max_plain, least_of_a_document
+):
+    states, values, wanted = random(B, T, H, seed=1), random(B, T, V, seed=2), random(B, 1, V, seed=3)
+
+    def gradients() -> list[Tensor]:
+        inputs = [table.weight, states.clone().requires_grad_(), values.clone().requires_grad_()]
+        sums = label_attention(table, candidates, *inputs[1:], LENGTHS)
+        return list(torch.autograd.grad((sums * wanted).sum(), inputs))
+
+    take_way(monkeypatch, 2**23, 2**60)
+    expected = gradients()
+    take_way(monkeypatch, max_plain, least_of_a_document)
+    found = gradients()
+    for own, plain in zip(found, expected, strict=True):
+        torch.testing.assert_close(own, plain, rtol=1e-4, atol=1e-6)
     padding = ~padding_mask(LENGTHS, T)
-    for gradient in (states.grad, values.grad):
-        assert gradient.isfinite().all()
+    for gradient in found[1:]:
         assert not gradient[padding].any()
         assert gradient[~padding].any()
-    assert queries.grad.isfinite().all()
 
 
 @pytest.mark.parametrize("shape", [(B, C, H), (C, H)])

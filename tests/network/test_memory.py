@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from haxmlnet.network import memory
-from haxmlnet.network.memory import kept_memory
+from haxmlnet.network.memory import give_memory_back, kept_memory
 
 resource = pytest.importorskip("resource")
 pytestmark = pytest.mark.skipif(memory._glibc() is None, reason="needs glibc")
@@ -27,8 +27,12 @@ def test_freed_arrays_are_used_again_inside():
     with kept_memory():
         faults_of_many_arrays()
         again = faults_of_many_arrays()
+    with kept_memory():
+        next_block = faults_of_many_arrays()
+    give_memory_back()
     outside = faults_of_many_arrays()
     assert again < outside / 4
+    assert next_block < outside / 4
 
 
 def test_threads_keep_their_memory_as_well():
@@ -51,3 +55,4 @@ def test_elsewhere_it_does_nothing(monkeypatch):
     monkeypatch.setattr(memory, "_glibc", lambda: None)
     with kept_memory():
         assert memory._n_blocks == 0
+    give_memory_back()

@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from haxmlnet.data.tokens import TokenArray
+from haxmlnet.data.tokens import TokenArray, length_sorted_batches
 from haxmlnet.network.encoder import BiLSTMEncoder
 from haxmlnet.network.network import LabelAttentionNetwork, LabelHead
 from haxmlnet.ranking import ABSENT
@@ -299,3 +299,23 @@ def test_paths_carry_what_the_networks_said_of_a_label_and_its_ancestors(network
         said = np.take_along_axis(node_probabilities(networks, tokens, level), nodes[paths.ids], axis=1)
         np.testing.assert_allclose(1 / (1 + np.exp(-paths.logits[..., level]))[found], said[found], rtol=1e-4)
     assert not paths.logits[~found].any()
+
+
+@given(
+    st.lists(st.integers(1, 60), min_size=1, max_size=300), st.integers(1, 4), st.integers(60, 2000)
+)  # fmt: skip
+def test_every_thread_gets_a_batch_and_none_is_larger_than_allowed(lengths, n_threads, most_words):
+    given_lengths = np.array(lengths)
+    share = descend.even_share(given_lengths, n_threads, most_words)
+    assert share <= most_words
+    batches = list(length_sorted_batches(given_lengths, len(lengths), share))
+    if len(lengths) >= n_threads * descend.LEAST_DOCUMENTS:
+        assert len(batches) >= n_threads
+
+
+@pytest.mark.parametrize(("n_documents", "n_batches"), [(1000, 14), (200, 4), (40, 2), (20, 1)])
+def test_documents_of_one_length_make_equally_large_batches_for_two_threads(n_documents, n_batches):
+    lengths = np.full(n_documents, 200)
+    batches = list(length_sorted_batches(lengths, n_documents, descend.even_share(lengths, 2, 16_384)))
+    assert len(batches) == n_batches
+    assert max(map(len, batches)) - min(map(len, batches)) <= n_batches

@@ -27,7 +27,8 @@ def kept_memory() -> Iterator[None]:
     """Let the process keep what it frees inside the block, for the next arrays of the same size.
 
     Otherwise every batch gives its arrays back to the system and is handed empty pages again: an eighth of the time
-    of a training step. Only where glibc manages memory and nobody has told it how; elsewhere this does nothing.
+    of a training step. It stays with the process for the next block, until `give_memory_back`. Only where glibc
+    manages memory and nobody has told it how; elsewhere this does nothing.
     """
     global _n_blocks
     libc = _glibc()
@@ -48,7 +49,13 @@ def kept_memory() -> Iterator[None]:
                 # The other threshold stays: glibc no longer adjusts it, and would have raised it as far by now.
                 libc.mallopt(TOP_PAD, USUAL_TOP_PAD)
                 libc.mallopt(TRIM_THRESHOLD, 2 * LARGEST_MMAP_THRESHOLD)
-                libc.malloc_trim(0)
+
+
+def give_memory_back() -> None:
+    """Give what the process has freed back to the system."""
+    libc = _glibc()
+    if libc is not None:
+        libc.malloc_trim(0)
 
 
 @cache

@@ -14,7 +14,16 @@ from torch.autograd.function import once_differentiable
 
 from haxmlnet.network.attention import label_attention
 from haxmlnet.network.encoder import BiLSTMEncoder
+from haxmlnet.network.products import linear
 from haxmlnet.network.workers import Map
+
+
+class Layer(nn.Linear):
+    """A linear layer by our own products."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply the layer to the last axis."""
+        return linear(x, self.weight, self.bias)
 
 
 class LabelHead(nn.Module):
@@ -31,7 +40,7 @@ class LabelHead(nn.Module):
         self.queries = _new_table(n_nodes, state_size, sparse_nodes)
         if not self.queries.weight.is_meta:  # drawing numbers that nobody keeps would import half of torch
             nn.init.normal_(self.queries.weight, std=state_size**-0.5)
-        self.first = nn.Linear(state_size, mlp_sizes[0])
+        self.first = Layer(state_size, mlp_sizes[0])
         self.middle = nn.Sequential(nn.ReLU(), *_hidden_layers(mlp_sizes))
         self.last = nn.Linear(mlp_sizes[-1], 1)
         self.outputs: nn.Embedding | None = None
@@ -46,10 +55,10 @@ class LabelHead(nn.Module):
 
     def forward(self, states: Tensor, lengths: Tensor, candidates: Tensor | None = None) -> Tensor:
         """Give logits (B, N), or (B, C) for candidates (B, C) of node ids, from states (B, T, H)."""
-        queries = _rows(self.queries, candidates)  # (N, H) or (B, C, H)
         # Attention averages, and the first shared layer is linear: applied to the words instead of to
         # every node's average it gives the same numbers for a fraction of the work.
-        hidden = self.middle(label_attention(queries, states, self.first(states), lengths))  # (B, C, M)
+        sums = label_attention(self.queries, candidates, states, self.first(states), lengths)  # (B, C, M)
+        hidden = self.middle(sums)
         logits = self.last(hidden).squeeze(-1)
         if self.outputs is None:
             return logits
@@ -136,7 +145,7 @@ class _OwnLogits(Function):
 def _hidden_layers(sizes: Sequence[int]) -> list[nn.Module]:
     layers: list[nn.Module] = []
     for size, next_size in pairwise(sizes):
-        layers += [nn.Linear(size, next_size), nn.ReLU()]
+        layers += [Layer(size, next_size), nn.ReLU()]
     return layers
 
 

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from haxmlnet.network.products import packed, product
 from haxmlnet.network.workers import Map
 
 # tanh(x) = x P(x^2) / Q(x^2) up to 4e-7 between -9 and 9, beyond which it is 1 or -1 in 32 bits. P and Q are the
@@ -78,7 +79,7 @@ def read_direction(
     """Write the states of one direction into an array (B, T, ...), from its column `first` on."""
     weights: list[Tensor] = [getattr(lstm, f"{name}_l0") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
     of_words, of_states, *biases = weights
-    brought = torch.addmm(biases[0] + biases[1], documents.vectors, of_words.T).numpy()  # (U, 4 h)
+    brought = product(documents.vectors, of_words, biases[0] + biases[1]).numpy()  # (U, 4 h)
     n_documents, n_words = documents.places.shape
     if n_documents < LEAST_AT_ONCE:
         for row, length in enumerate(documents.lengths):
@@ -86,11 +87,10 @@ def read_direction(
         return
     cells = np.zeros((n_documents, lstm.hidden_size), np.float32)
     hidden = torch.zeros(n_documents, lstm.hidden_size)
-    gates = torch.empty(n_documents, 4 * lstm.hidden_size)
-    step = (gates.numpy(), brought, documents.places, documents.lengths, cells, hidden.numpy(), states, first)
+    step = (brought, documents.places, documents.lengths, cells, hidden.numpy(), states, first)
+    of_states = packed(of_states, n_documents)
     for word in range(n_words):
-        torch.mm(hidden, of_states.T, out=gates)
-        _read_word(*step, word, backwards)
+        _read_word(product(hidden, of_states).numpy(), *step, word, backwards)
 
 
 @numba.njit(inline="always", error_model="numpy")

@@ -19,8 +19,11 @@ from haxmlnet.tree import LabelTree, ancestors_of, children_of, marked_in_rows, 
 
 # Numbers in the largest array of a prediction batch, (B, C, H): 64 MB of float32 for each thread.
 LARGEST_ARRAY = 2**24
+# With more documents and words the products are no faster.
 MAX_BATCH = 128
-MAX_TOKENS = 16_384
+MAX_TOKENS = 25_600
+LEAST_DOCUMENTS = 16
+"""In a batch that is made smaller, so that every thread has one."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +93,10 @@ def search_levels(
     if was_training:  # visiting every module takes a millisecond
         network.eval()
     most_documents = _batch_limit(network, tree, beam, n_proposed)
-    batches = list(length_sorted_batches(tokens.lengths, most_documents, MAX_TOKENS))
-    n_workers = min(torch.get_num_threads(), len(batches)) if network.device.type == "cpu" else 1
+    n_threads = torch.get_num_threads() if network.device.type == "cpu" else 1
+    most_words = even_share(tokens.lengths, n_threads, MAX_TOKENS)
+    batches = list(length_sorted_batches(tokens.lengths, most_documents, most_words))
+    n_workers = min(n_threads, len(batches))
     try:
         with (
             kept_memory() if len(batches) > 1 and network.device.type == "cpu" else nullcontext(),
@@ -220,6 +225,16 @@ def _best_and_kept(
     keys[nodes == ABSENT] = -1
     chosen = np.argpartition(-keys, width - 1, axis=1)[:, :width]
     return np.take_along_axis(nodes, chosen, 1), np.take_along_axis(scores, chosen, 1)
+
+
+def even_share(lengths: NDArray[np.int64], n_threads: int, most_words: int) -> int:
+    """Bound the words of a batch so that all threads get equally many batches, of up to so many words each."""
+    if len(lengths) < n_threads * LEAST_DOCUMENTS:
+        return most_words
+    n_words = int(lengths.sum())
+    rounds = -(-n_words // (most_words * n_threads))
+    # A batch of the longest documents must not lack the last of them by less than one document.
+    return min(most_words, -(-n_words // max(rounds * n_threads, 1)) + int(lengths.max()) - 1)
 
 
 def _batch_limit(network: LabelAttentionNetwork, tree: LabelTree, beam: int, n_proposed: int) -> int:

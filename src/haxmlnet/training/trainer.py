@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from haxmlnet.data.tokens import similar_length_batches
 from haxmlnet.errors import HaxmlnetError, TrainingInterrupted
-from haxmlnet.network.memory import kept_memory
+from haxmlnet.network.memory import give_memory_back, kept_memory
 from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.network.workers import Map, workers
 from haxmlnet.progress import Progress
@@ -91,6 +91,7 @@ class Trainer:
             advance(self.step)
             while self.step < self.n_steps and not self._out_of_patience():
                 self._run_epoch(advance, interrupted)
+        give_memory_back()
         if self.best_step:
             self._take_best()
         return self.best_score
