@@ -53,36 +53,35 @@ def _insert(ids, keys, n_found, new_id, key):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def find_nearest(  # type: ignore[no-untyped-def]
-    starts, columns, values, bounds, owners, weights, n_features, most_read, sums, touched, ids, similarities
+    starts, columns, values, bounds, owners, weights, n_features, most_read, sums, ids, similarities
 ):
     """Write the documents with the largest products with each row, best first; ties go to the earlier document.
 
-    Those far behind the best are left out. `sums` and `touched` have a place for each document; sums are NaN where a
-    document was not met.
+    Those far behind the largest sum on the way are left out. `sums` has a zero for each document.
     """
     places, keys = np.empty(n_features, np.int32), np.empty(n_features, np.float32)
     for i in range(len(ids)):
-        n_touched, n_read = 0, 0
         own = values[starts[i] : starts[i + 1]]
-        for place in places[: _find_heaviest(own, places, keys)]:
-            feature, weight = columns[starts[i] + place], own[place]
+        n_places, n_read, largest = _find_heaviest(own, places, keys), 0, np.float32(0)
+        for n in range(n_places):
+            feature, weight = columns[starts[i] + places[n]], own[places[n]]
             n_read += bounds[feature + 1] - bounds[feature]
             if n_read > most_read:
+                n_places = n
                 break
             for position in range(bounds[feature], bounds[feature + 1]):
+                total = sums[owners[position]] + weight * weights[position]
+                sums[owners[position]] = total
+                largest = max(largest, total)
+        # To go over all of them once more takes less time than to note which documents were met.
+        least, n_found = max(largest * _LEAST_PART, np.float32(1e-9)), 0
+        for n in range(n_places):
+            feature = columns[starts[i] + places[n]]
+            for position in range(bounds[feature], bounds[feature + 1]):
                 owner = owners[position]
-                if np.isnan(sums[owner]):
-                    sums[owner], touched[n_touched] = 0, owner
-                    n_touched += 1
-                sums[owner] += weight * weights[position]
-        largest, n_found = np.float32(0), 0
-        for owner in touched[:n_touched]:
-            largest = max(largest, sums[owner])
-        least = max(largest * _LEAST_PART, np.float32(1e-9))
-        for owner in touched[:n_touched]:
-            if sums[owner] >= least:
-                n_found = _insert(ids[i], similarities[i], n_found, owner, sums[owner])
-            sums[owner] = np.nan
+                if sums[owner] >= least:
+                    n_found = _insert(ids[i], similarities[i], n_found, owner, sums[owner])
+                sums[owner] = 0
 
 
 @numba.njit(cache=True, nogil=True)

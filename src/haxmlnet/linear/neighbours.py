@@ -105,8 +105,7 @@ class Neighbours:
         kernels.find_nearest(
             features.indptr[rows.start : rows.stop + 1].astype(np.int64), features.indices, features.data,
             self._posting_bounds, postings.indices, postings.data, FEATURES, MOST_READ,
-            self._table("sums", lambda: np.full(n_documents, np.nan, np.float32)),
-            self._table("touched", lambda: np.empty(n_documents, np.int32)), near.ids, near.similarities,
+            self._table("sums", lambda: np.zeros(n_documents, np.float32)), near.ids, near.similarities,
         )  # fmt: skip
         return near
 

@@ -113,11 +113,13 @@ class LinearPart:
         self, features: sp.csr_array, rows: range, near: Near | None, beam: int, width: int
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         candidates, signals = self.model.search_with_signals(features, rows, beam, width)
-        ids = candidates.ids
+        ids, n_found = candidates.ids, candidates.ids.shape[1]
         for others in self._others(features, rows, near):
             others[marked_in_rows(others, ids)] = ABSENT
             ids = np.concatenate([ids, others], axis=1)
-            signals = np.concatenate([signals, self.model.block_signals(features, rows, others)], axis=1)
+        if ids.shape[1] > n_found:
+            of_others = self.model.block_signals(features, rows, ids[:, n_found:])
+            signals = np.concatenate([signals, of_others], axis=1)
         return ids, self._with_others(signals, features, rows, ids, near)
 
     def signals(
