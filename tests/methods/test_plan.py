@@ -337,3 +337,17 @@ def test_limits_of_containers_count(tmp_path: Path, group: str, folder: str, fil
     assert available_memory(root) == 1000 - 300 + 50
     (root / folder / limit).write_text("max\n")
     assert available_memory(root) == 8000 * 1024
+
+
+def test_a_model_plans_its_own_training(corpus: PreparedCorpus) -> None:
+    model = HAXMLNet(**NARROW)
+    counted = model.plan(corpus)
+    assert counted.shape.sizes.n_documents == len(corpus)
+    assert counted.shape.settings["hidden_size"] == 6
+    assert model.plan(corpus, labels=500_000).shape.parameters > 10 * counted.shape.parameters
+    assumed = model.plan(documents=500_000, labels=670_000, words=50)
+    assert assumed.describe()["sizes"]["words_per_document"] == 50
+    with pytest.raises(SettingError, match="without a corpus, documents and labels are needed"):
+        model.plan(labels=7)
+    with pytest.raises(SettingError, match="hidden_size"):
+        HAXMLNet(hidden_size=0).plan(corpus)

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from haxmlnet.data.labels import LabelIndex, index_labels, truth_matrix
 from haxmlnet.data.prepared import PreparedCorpus
-from haxmlnet.errors import DataError, ModelError
+from haxmlnet.errors import DataError, ModelError, SettingError
 from haxmlnet.linear import joined
 from haxmlnet.linear.neighbours import Neighbours
 from haxmlnet.methods.base import Method, checked_texts
 from haxmlnet.methods.linear_part import LinearPart, read_neighbours, tree_for_linear, write_neighbours
-from haxmlnet.methods.planning.plan import refuse_what_does_not_fit
+from haxmlnet.methods.planning.plan import Plan, refuse_what_does_not_fit
+from haxmlnet.methods.planning.sizes import DataSizes
 from haxmlnet.methods.preparation import Labelled, Validation, prepare_training, validation_documents, vocabulary
 from haxmlnet.methods.tree_model import (
     TreeModel,
@@ -98,6 +99,28 @@ class HAXMLNet(Settings, Method):
     ) -> Self:
         """Train on a prepared corpus, as `haxmlnet.prepare` makes it of files of any size; otherwise as `fit`."""
         return self._fit(corpus, validation, checkpoint_dir, resume, progress or Progress())
+
+    def plan(
+        self,
+        corpus: PreparedCorpus | None = None,
+        *,
+        documents: int | None = None,
+        labels: int | None = None,
+        words: float | None = None,
+        labels_per_document: float | None = None,
+        vocabulary: int | None = None,
+    ) -> Plan:
+        """Foresee levels, parameters and memory of a training, and what to change if it does not fit.
+
+        The sizes are those of a prepared corpus, or `documents` and `labels`; numbers that are given besides take the
+        place of what was counted or assumed. `plan.fits` is the verdict, `plan.describe()` gives all of it.
+        """
+        if corpus is None and not (documents and labels):
+            raise SettingError("plan: without a corpus, documents and labels are needed. Give both numbers.")
+        counted = DataSizes.of_numbers(documents or 1, labels or 1) if corpus is None else DataSizes.of_corpus(corpus)
+        sizes = counted.changed(documents, labels, words, labels_per_document, vocabulary)
+        chosen = checked_settings(settings_of(self))
+        return Plan.of(sizes, resolved_settings(chosen, sizes.n_documents, sizes.n_labels))
 
     def _fit(
         self,
