@@ -45,6 +45,7 @@ def table() -> nn.Embedding:
 def take_way(monkeypatch: pytest.MonkeyPatch, max_plain: int, least_of_a_document: int) -> None:
     monkeypatch.setattr(attention, "MAX_PLAIN_WEIGHTS", max_plain)
     monkeypatch.setattr(attention, "LEAST_OF_A_DOCUMENT", least_of_a_document)
+    monkeypatch.setattr(attention, "LEAST_DOCUMENTS", B)
 
 
 @pytest.mark.parametrize("n_values", [V, H, 2 * H], ids=["narrower", "as wide", "wider"])
@@ -60,6 +61,22 @@ def test_attention_equals_the_formula(
         result = label_attention(table, candidates, states, values, LENGTHS)
     queries = table.weight.detach() if candidates is None else table.weight.detach()[candidates]
     torch.testing.assert_close(result.detach(), reference(queries, states, values, LENGTHS), rtol=1e-5, atol=1e-5)
+
+
+@ways
+def test_absent_candidates_change_nothing_for_the_others(monkeypatch, table, max_plain, least_of_a_document):
+    take_way(monkeypatch, max_plain, least_of_a_document)
+    present = [5, 3, 1, 2]
+    states, values = random(B, T, H, seed=1).requires_grad_(), random(B, T, V, seed=2)
+    kept = torch.arange(C) < torch.tensor(present)[:, None]
+
+    def of_present(n_present: list[int] | None) -> tuple[Tensor, ...]:
+        sums = label_attention(table, CANDIDATES, states, values, LENGTHS, n_present)[kept]
+        with torch.no_grad():
+            without_gradients = label_attention(table, CANDIDATES, states, values, LENGTHS, n_present)[kept]
+        return sums, without_gradients, *torch.autograd.grad(sums.square().sum(), [table.weight, states])
+
+    torch.testing.assert_close(of_present(present), of_present(None), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ def random(*shape: int, seed: int = 0) -> Tensor:
 @pytest.fixture
 def small_ones_too(monkeypatch):
     monkeypatch.setattr(products, "LEAST_OPERATIONS", 0)
+    monkeypatch.setattr(products, "LEAST_ROWS", 0)
 
 
 @ways
@@ -40,9 +41,12 @@ def test_packed_weights_give_the_same(monkeypatch, least_operations):
     torch.testing.assert_close(product(a, packed(b, len(a))), a @ b.T, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("long", [8192, 10], ids=["at once", "in two parts"])
 @pytest.mark.parametrize("with_bias", [True, False])
 @pytest.mark.parametrize("shape", [(11, 6), (3, 5, 6)])
-def test_a_linear_layer_has_the_results_and_gradients_of_torch(small_ones_too, shape, with_bias):
+def test_a_linear_layer_has_the_results_and_gradients_of_torch(monkeypatch, small_ones_too, shape, with_bias, long):
+    monkeypatch.setattr(products, "LONG", long)
+    monkeypatch.setattr(products, "ROWS_AT_ONCE", 4)
     inputs = [random(*shape), random(4, 6, seed=1), *([random(4, seed=2)] if with_bias else [])]
     inputs = [x.requires_grad_() for x in inputs]
     wanted = random(*shape[:-1], 4, seed=3)

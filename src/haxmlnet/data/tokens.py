@@ -9,6 +9,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from haxmlnet.data.shapes import few_lengths
+
 PAD_ID = 0
 UNKNOWN_ID = 1
 NO_LIMIT = 2**31 - 1
@@ -67,10 +69,14 @@ class TokenArray:
         return TokenArray.from_lengths(ids, self.lengths, self.n_words)
 
     def padded(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Give a batch as (B, T) ids padded on the right, and its (B,) lengths; no words become one unknown word."""
+        """Give a batch as (B, T) ids padded on the right, and its (B,) lengths; no words become one unknown word.
+
+        T is one of few lengths, but for a document alone, which should not wait for padding.
+        """
         starts, ends = self.starts[rows], self.ends[rows]
         lengths = np.maximum(ends - starts, 1)
-        batch = np.full((len(rows), int(lengths.max(initial=1))), PAD_ID, np.int64)
+        longest = int(lengths.max(initial=1))
+        batch = np.full((len(rows), few_lengths(longest) if len(rows) > 1 else longest), PAD_ID, np.int64)
         batch[:, 0] = UNKNOWN_ID
         _fill_padded(np.asarray(self.ids), starts, ends, self.n_words, batch)
         return batch, lengths

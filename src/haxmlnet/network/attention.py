@@ -11,33 +11,47 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
+from haxmlnet.data.shapes import few_counts
 from haxmlnet.network.products import fits, linear, product
 
 # Up to this many weights (B, C, T) the plain formula is faster than the fused kernel, and small enough to hold.
 MAX_PLAIN_WEIGHTS = 2**23
 # With so many operations for the scores of a document, products of single documents are faster than those of a batch.
 LEAST_OF_A_DOCUMENT = 4_000_000
+# Fewer documents are not worth the programs that oneDNN compiles for a new shape.
+LEAST_DOCUMENTS = 8
 
 
 def label_attention(
-    queries: nn.Embedding, candidates: Tensor | None, states: Tensor, values: Tensor, lengths: Tensor
+    queries: nn.Embedding,
+    candidates: Tensor | None,
+    states: Tensor,
+    values: Tensor,
+    lengths: Tensor,
+    n_present: Sequence[int] | None = None,
 ) -> Tensor:
     """Give sum_t softmax_t(h_t . w_j) v_t for every query w_j: (B, C, V).
 
     Queries are a table (N, H), of which each document has all rows, or those of its candidates (B, C); states h are
-    (B, T, H), values v are (B, T, V). Padding takes no part.
+    (B, T, H), values v are (B, T, V). Padding takes no part. Sums of candidates after the first `n_present` of a
+    document may be anything.
     """
     n_queries = queries.num_embeddings if candidates is None else candidates.shape[1]
     n_operations = 2 * states.shape[1] * n_queries * states.shape[-1]
-    by_document = n_operations >= LEAST_OF_A_DOCUMENT and fits(states, values)
-    if by_document and not torch.is_grad_enabled():
+    is_large = n_operations >= LEAST_OF_A_DOCUMENT and len(states) >= LEAST_DOCUMENTS
+    if not is_large or not fits(states, values):
+        return attention(_rows(queries, candidates), states, values, lengths)
+    counts = [n_queries if n_present is None else min(few_counts(n), n_queries) for n in n_present or lengths.tolist()]
+    if not torch.is_grad_enabled():
         # Looked up for one document after the other, they stay in the cache.
-        return _sums_by_document(queries.weight, candidates, states, values, lengths.tolist())
-    rows = queries.weight if candidates is None else queries(candidates)
-    if by_document:
-        sums: Tensor = _ByDocument.apply(rows, states, values, lengths.tolist())  # type: ignore[no-untyped-call]
-        return sums
-    return attention(rows, states, values, lengths)
+        return _sums_by_document(queries.weight, candidates, states, values, lengths.tolist(), counts)
+    rows = _rows(queries, candidates)
+    sums: Tensor = _ByDocument.apply(rows, states, values, lengths.tolist(), counts)  # type: ignore[no-untyped-call]
+    return sums
+
+
+def _rows(queries: nn.Embedding, candidates: Tensor | None) -> Tensor:
+    return queries.weight if candidates is None else queries(candidates)
 
 
 def attention(queries: Tensor, states: Tensor, values: Tensor, lengths: Tensor) -> Tensor:
@@ -84,43 +98,52 @@ def _fused_attention(queries: Tensor, states: Tensor, values: Tensor, lengths: T
 
 
 def _sums_by_document(
-    queries: Tensor, candidates: Tensor | None, states: Tensor, values: Tensor, lengths: Sequence[int]
+    queries: Tensor,
+    candidates: Tensor | None,
+    states: Tensor,
+    values: Tensor,
+    lengths: Sequence[int],
+    counts: Sequence[int],
 ) -> Tensor:
     n_queries = len(queries) if candidates is None else candidates.shape[1]
-    sums = values.new_empty(len(states), n_queries, values.shape[-1])
-    for row, length in enumerate(lengths):
-        own = queries if candidates is None else queries.index_select(0, candidates[row])
-        _attend(own, states[row, :length], values[row, :length], sums[row])
+    sums = values.new_zeros(len(states), n_queries, values.shape[-1])
+    for row, (length, count) in enumerate(zip(lengths, counts, strict=True)):
+        own = queries if candidates is None else queries.index_select(0, candidates[row, :count])
+        sums[row, :count] = product(_weights_of_document(own, states[row], length), values[row].T)
     return sums
 
 
-def _attend(queries: Tensor, states: Tensor, values: Tensor, sums: Tensor) -> Tensor:
-    """Put the sums (C, V) of one document (T, H) where they belong, and give the weights (C, T)."""
-    weights = product(queries, states).softmax(dim=-1)
-    sums.copy_(product(weights, values.T))
-    return weights
+def _weights_of_document(queries: Tensor, states: Tensor, length: int) -> Tensor:
+    """Give the weights (C, T) of the words of one document, whose states are (T, H)."""
+    scores = product(queries, states)
+    if length < len(states):  # with padding there are fewer different shapes
+        scores[:, length:] = -torch.inf
+    return scores.softmax(dim=-1)
 
 
-def _of_document(queries: Tensor, row: int) -> Tensor:
-    return queries if queries.dim() == 2 else queries[row]
+def _of_document(queries: Tensor, row: int, count: int) -> Tensor:
+    return queries if queries.dim() == 2 else queries[row, :count]
 
 
 class _ByDocument(Function):
-    """Attention in one document after the other: what a product needs is still in the cache, and padding costs nothing.
+    """Attention in one document after the other: what a product needs is still in the cache.
 
     Weights that are too many to hold are worked out again on the way back.
     """
 
     @staticmethod
-    def forward(ctx: Any, queries: Tensor, states: Tensor, values: Tensor, lengths: list[int]) -> Tensor:
+    def forward(
+        ctx: Any, queries: Tensor, states: Tensor, values: Tensor, lengths: list[int], counts: list[int]
+    ) -> Tensor:
         n_queries = queries.shape[-2]
-        sums = values.new_empty(len(states), n_queries, values.shape[-1])
+        sums = values.new_zeros(len(states), n_queries, values.shape[-1])
         kept = []
-        for row, length in enumerate(lengths):
-            weights = _attend(_of_document(queries, row), states[row, :length], values[row, :length], sums[row])
+        for row, (length, count) in enumerate(zip(lengths, counts, strict=True)):
+            weights = _weights_of_document(_of_document(queries, row, count), states[row], length)
+            sums[row, :count] = product(weights, values[row].T)
             if len(states) * states.shape[1] * n_queries <= MAX_PLAIN_WEIGHTS:
                 kept.append(weights)
-        ctx.lengths = lengths
+        ctx.lengths, ctx.counts = lengths, counts
         ctx.save_for_backward(queries, states, values, *kept)
         return sums
 
@@ -128,16 +151,15 @@ class _ByDocument(Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         queries, states, values, *kept = ctx.saved_tensors
-        of_queries, of_states, of_values = (torch.zeros_like(x) for x in (queries, states, values))
-        for row, length in enumerate(ctx.lengths):
-            wanted, words, own = _of_document(queries, row), states[row, :length], gradient[row]
-            weights = kept[row] if kept else product(wanted, words).softmax(dim=-1)  # (C, T)
-            of_weights = product(own, values[row, :length])
-            of_scores = torch._softmax_backward_data(of_weights, weights, 1, weights.dtype)
-            of_values[row, :length] = product(weights.T, own.T)
-            of_states[row, :length] = product(of_scores.T, wanted.T)
-            _of_document(of_queries, row).add_(product(of_scores, words.T))
-        return of_queries, of_states, of_values, None
+        of_queries, of_states, of_values = torch.zeros_like(queries), torch.empty_like(states), torch.empty_like(values)
+        for row, (length, count) in enumerate(zip(ctx.lengths, ctx.counts, strict=True)):
+            wanted, words, own = _of_document(queries, row, count), states[row], gradient[row, :count]
+            weights = kept[row] if kept else _weights_of_document(wanted, words, length)  # (C, T)
+            of_scores = torch._softmax_backward_data(product(own, values[row]), weights, 1, weights.dtype)
+            of_values[row] = product(weights.T, own.T)
+            of_states[row] = product(of_scores.T, wanted.T)
+            _of_document(of_queries, row, count).add_(product(of_scores, words.T))
+        return of_queries, of_states, of_values, None, None
 
 
 def _widened(x: Tensor, width: int) -> Tensor:

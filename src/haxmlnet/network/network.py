@@ -53,12 +53,21 @@ class LabelHead(nn.Module):
         """Nodes of the level."""
         return self.queries.num_embeddings
 
-    def forward(self, states: Tensor, lengths: Tensor, candidates: Tensor | None = None) -> Tensor:
-        """Give logits (B, N), or (B, C) for candidates (B, C) of node ids, from states (B, T, H)."""
+    def forward(
+        self,
+        states: Tensor,
+        lengths: Tensor,
+        candidates: Tensor | None = None,
+        n_present: Sequence[int] | None = None,
+    ) -> Tensor:
+        """Give logits (B, N), or (B, C) for candidates (B, C) of node ids, from states (B, T, H).
+
+        Logits of candidates after the first `n_present` of a document mean nothing.
+        """
         # Attention averages, and the first shared layer is linear: applied to the words instead of to
         # every node's average it gives the same numbers for a fraction of the work.
-        sums = label_attention(self.queries, candidates, states, self.first(states), lengths)  # (B, C, M)
-        hidden = self.middle(sums)
+        sums = label_attention(self.queries, candidates, states, self.first(states), lengths, n_present)
+        hidden = self.middle(sums)  # (B, C, M)
         logits = self.last(hidden).squeeze(-1)
         if self.outputs is None:
             return logits

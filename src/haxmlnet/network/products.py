@@ -1,7 +1,8 @@
 """Matrix products by oneDNN, torch's own library for layers, where a processor does them.
 
 On processors that are not Intel's, the library behind torch's `@` leaves the widest instructions unused: there these
-products are up to 2.3 times as fast, and nowhere slower. Small ones and those of other devices are torch's.
+products are up to 2.3 times as fast, and nowhere slower once oneDNN has compiled a program for the shape, which takes
+0.4 ms. Small ones and those of other devices are torch's.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ from torch.autograd.function import once_differentiable
 
 # A call of oneDNN takes 10 microseconds longer than one of `@`.
 LEAST_OPERATIONS = 2_000_000
+# Layers are left to torch below so many rows: documents alone have all lengths.
+LEAST_ROWS = 512
+# The rows of so long a matrix that are more than a multiple of this are left to torch: fewer shapes are compiled.
+LONG, ROWS_AT_ONCE = 8192, 1024
 
 
 def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -37,9 +42,14 @@ def packed(weights: Tensor, n_rows: int) -> Tensor:
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Give x Wᵀ, plus the bias, for the last axis of x, as `torch.nn.functional.linear` does, with gradients."""
-    if not fits(x, weight) or torch.is_autocast_enabled(x.device.type):
+    if not fits(x, weight) or x.numel() < LEAST_ROWS * x.shape[-1]:
         return F.linear(x, weight, bias)
-    result: Tensor = _Linear.apply(x.reshape(-1, x.shape[-1]), weight, bias)  # type: ignore[no-untyped-call]
+    rows = x.reshape(-1, x.shape[-1])
+    n_odd = len(rows) % ROWS_AT_ONCE if len(rows) > LONG else 0
+    n_even = len(rows) - n_odd
+    result: Tensor = _Linear.apply(rows[:n_even], weight, bias)  # type: ignore[no-untyped-call]
+    if n_odd:
+        result = torch.cat([result, F.linear(rows[n_even:], weight, bias)])
     return result.view(*x.shape[:-1], len(weight))
 
 

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from haxmlnet.data.shapes import few_rows
 from haxmlnet.network.products import packed, product
 from haxmlnet.network.workers import Map
 
@@ -32,7 +34,7 @@ LEAST_AT_ONCE = 8
 class Documents:
     """Documents as the different words among them and where these stand."""
 
-    vectors: Tensor  # (U, W): of the different words
+    vectors: Tensor  # (U, W): of the different words, and perhaps of some more
     places: NDArray[np.int32]  # (B, T): which of them stands where
     lengths: NDArray[np.int64]  # (B,)
 
@@ -43,7 +45,9 @@ class Documents:
             vectors = words.weight.index_select(0, tokens.flatten())
             return cls(vectors, np.arange(tokens.numel(), dtype=np.int32).reshape(tokens.shape), lengths.numpy())
         different, places = np.unique(tokens.numpy(), return_inverse=True)
-        vectors = words.weight.index_select(0, torch.from_numpy(different))
+        rows = np.zeros(few_rows(len(different)), np.int64)  # more than there are words, so that few numbers occur
+        rows[: len(different)] = different
+        vectors = words.weight.index_select(0, torch.from_numpy(rows))
         return cls(vectors, places.reshape(tokens.shape).astype(np.int32), lengths.numpy())
 
 
@@ -79,8 +83,9 @@ def read_direction(
     """Write the states of one direction into an array (B, T, ...), from its column `first` on."""
     weights: list[Tensor] = [getattr(lstm, f"{name}_l0") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
     of_words, of_states, *biases = weights
-    brought = product(documents.vectors, of_words, biases[0] + biases[1]).numpy()  # (U, 4 h)
-    n_documents, n_words = documents.places.shape
+    n_documents = len(documents.places)
+    multiply = F.linear if n_documents < LEAST_AT_ONCE else product  # documents alone have all lengths
+    brought = multiply(documents.vectors, of_words, biases[0] + biases[1]).numpy()  # (U, 4 h)
     if n_documents < LEAST_AT_ONCE:
         for row, length in enumerate(documents.lengths):
             _read_document(brought, of_states.numpy(), documents.places[row, :length], backwards, states[row], first)
@@ -89,7 +94,7 @@ def read_direction(
     hidden = torch.zeros(n_documents, lstm.hidden_size)
     step = (brought, documents.places, documents.lengths, cells, hidden.numpy(), states, first)
     of_states = packed(of_states, n_documents)
-    for word in range(n_words):
+    for word in range(int(documents.lengths.max())):
         _read_word(product(hidden, of_states).numpy(), *step, word, backwards)
 
 

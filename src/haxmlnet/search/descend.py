@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from haxmlnet.data.shapes import few_counts
 from haxmlnet.data.tokens import TokenArray, length_sorted_batches
 from haxmlnet.network.memory import kept_memory
 from haxmlnet.network.network import LabelAttentionNetwork
@@ -142,12 +143,13 @@ def _search_batch(
             nodes = np.broadcast_to(
                 np.arange(tree.level_sizes[level], dtype=np.int32), (len(tokens), tree.level_sizes[level])
             )
-            candidates, parent_scores, kept = None, None, None
+            candidates, n_present, parent_scores, kept = None, None, None, None
             if ranking is not None:
                 kept = _ancestors(tree, proposed(), level)
                 nodes, parent_scores = _candidates(tree, level, ranking, beam, kept)
                 candidates = torch.from_numpy(np.maximum(nodes, 0).astype(np.int64)).to(device)
-            logits = network.head(level)(states, lengths, candidates).float().cpu().numpy()
+                n_present = _present(nodes)
+            logits = network.head(level)(states, lengths, candidates, n_present).float().cpu().numpy()
             if ranking is None:  # what is proposed may still be on its way until now
                 kept = _ancestors(tree, proposed(), level)
             scored.append((nodes, logits))
@@ -205,13 +207,34 @@ def probabilities(logits: NDArray[np.float32], parent_scores: NDArray[np.float32
 def _candidates(
     tree: LabelTree, level: int, above: Ranking, beam: int, kept: NDArray[np.int32] | None
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Give the children of the best nodes above, and the nodes to be kept, with the scores of their parents above."""
+    """Give the children of the best nodes above, and the nodes to be kept, with the scores of their parents above.
+
+    There are as many for each document, absent ones among them; how many is one of few numbers, but for a document
+    alone.
+    """
+    nodes, scores = _children_and_kept(tree, level, above, beam, kept)
+    n_absent = few_counts(nodes.shape[1]) - nodes.shape[1] if len(nodes) > 1 else 0
+    if n_absent == 0:
+        return nodes, scores
+    return np.pad(nodes, ((0, 0), (0, n_absent)), constant_values=ABSENT), np.pad(scores, ((0, 0), (0, n_absent)))
+
+
+def _present(nodes: NDArray[np.int32]) -> list[int]:
+    """Count the nodes (B, C) of each document up to the last that is there."""
+    counts: list[int] = (nodes.shape[1] - (nodes != ABSENT)[:, ::-1].argmax(axis=1)).tolist()
+    return counts
+
+
+def _children_and_kept(
+    tree: LabelTree, level: int, above: Ranking, beam: int, kept: NDArray[np.int32] | None
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     nodes, scores = children_of(tree, level - 1, above.ids[:, :beam], above.scores[:, :beam])
     if kept is None:
         return nodes, scores
     others = np.sort(np.where(marked_in_rows(kept, nodes), ABSENT, kept), axis=1)
     others[:, 1:][others[:, 1:] == others[:, :-1]] = ABSENT
-    others = others[:, (others != ABSENT).any(axis=0)]
+    others = np.sort(others, axis=1)[:, ::-1]  # absent ones come last
+    others = np.ascontiguousarray(others[:, (others != ABSENT).any(axis=0)])
     other_scores = values_in_rows(above.ids, above.scores, parents_of(tree, level - 1, others))
     return np.concatenate([nodes, others], axis=1), np.concatenate([scores, other_scores], axis=1)
 

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from haxmlnet.data.shapes import few_counts
 from haxmlnet.ranking import ABSENT
 from haxmlnet.tree import LabelTree
 
@@ -17,8 +18,14 @@ from haxmlnet.tree import LabelTree
 class Candidates:
     """The candidate nodes of a batch and which of them are right."""
 
-    ids: NDArray[np.int64]  # (B, C), -1 where a document has fewer
+    ids: NDArray[np.int64]  # (B, C), -1 at the end where a document has fewer
     targets: NDArray[np.float32]  # (B, C)
+
+    @property
+    def counts(self) -> list[int]:
+        """How many candidates each document has."""
+        counts: list[int] = (self.ids != ABSENT).sum(axis=1).tolist()
+        return counts
 
     def padded_ids(self) -> NDArray[np.int64]:
         """Give ids that can all be looked up: absent ones repeat the document's first, so no other node is touched."""
@@ -47,7 +54,7 @@ class CandidateSource:
         counts = _count_candidates(rows, self.parents.indptr, self.parents.indices, wrong, child_starts)
         n_true = self.targets.indptr[rows + 1] - self.targets.indptr[rows]
         limits = np.maximum(np.minimum(counts, self.limit), n_true)
-        ids = np.full((len(rows), max(int(limits.max(initial=1)), 1)), ABSENT, np.int64)
+        ids = np.full((len(rows), few_counts(max(int(limits.max(initial=1)), 1))), ABSENT, np.int64)
         targets = np.zeros(ids.shape, np.float32)
         _fill_candidates(
             rows, self.parents.indptr, self.parents.indices, wrong, child_starts, children,

@@ -76,10 +76,10 @@ def batch_loss(network: LabelAttentionNetwork, data: TrainingData, rows: NDArray
         states = network.encode(tokens, lengths, generator)
         for index, level in enumerate(network.levels):
             batch = data.candidates(index, rows, wrong, rng)
-            candidates = None
+            candidates, n_present = None, None
             if data.sources[index] is not None:
-                candidates = torch.from_numpy(batch.padded_ids()).to(device)
-            logits = network.head(level)(states, lengths, candidates).float()
+                candidates, n_present = torch.from_numpy(batch.padded_ids()).to(device), batch.counts
+            logits = network.head(level)(states, lengths, candidates, n_present).float()
             targets, present = (torch.from_numpy(x).to(device) for x in (batch.targets, batch.ids != ABSENT))
             total = total + document_losses(logits, targets, present).sum()
             if index < len(network.heads) - 1:
