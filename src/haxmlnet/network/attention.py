@@ -41,7 +41,9 @@ def label_attention(
     is_large = n_operations >= LEAST_OF_A_DOCUMENT and len(states) >= LEAST_DOCUMENTS
     if not is_large or not fits(states, values):
         return attention(_rows(queries, candidates), states, values, lengths)
-    counts = [n_queries if n_present is None else min(few_counts(n), n_queries) for n in n_present or lengths.tolist()]
+    counts = [n_queries] * len(states)
+    if n_present is not None:
+        counts = [min(few_counts(n), n_queries) for n in n_present]
     if not torch.is_grad_enabled():
         # Looked up for one document after the other, they stay in the cache.
         return _sums_by_document(queries.weight, candidates, states, values, lengths.tolist(), counts)

@@ -7,6 +7,7 @@ products are up to 2.3 times as fast, and nowhere slower once oneDNN has compile
 
 from __future__ import annotations
 
+import platform
 from functools import cache
 from typing import Any
 
@@ -63,7 +64,8 @@ def _is_there() -> bool:
     # Neither operator is a documented one: where a version of torch has none of them, `@` does the same.
     names = ("_linear_pointwise", "_reorder_linear_weight")
     available: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-    return available and all(hasattr(torch.ops.mkldnn, name) for name in names)
+    is_known = platform.machine().lower() in ("x86_64", "amd64")  # elsewhere another library is behind it
+    return is_known and available and all(hasattr(torch.ops.mkldnn, name) for name in names)
 
 
 class _Linear(Function):
