@@ -1,4 +1,7 @@
-"""The loops of `tables.py`, compiled by numba; they hold no lock, so that threads work on columns side by side."""
+"""The loops of `tables.py`, compiled by numba; they hold no lock, so that threads work on columns side by side.
+
+A division that might raise would keep a loop from using vectors: hence numpy's way with errors.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ def squared_length(sums, first, last):  # type: ignore[no-untyped-def]
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def update_rows(  # type: ignore[no-untyped-def]
     rows, sums, shrink, table, means, squares, first, last, decay, square_decay, rate, least
 ):
@@ -68,7 +71,7 @@ def update_rows(  # type: ignore[no-untyped-def]
             weights[column] -= rate * moved / (np.sqrt(grown) + least)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def update_rows_with_short_moments(  # type: ignore[no-untyped-def]
     rows, sums, shrink, table, means, squares, first, last, decay, square_decay, rate, least, step
 ):
