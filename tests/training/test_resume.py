@@ -112,7 +112,15 @@ def test_ctrl_c_says_where_training_stopped(tmp_path):
     assert int(checkpoints.state("tree 0 level 1")["numbers"][0]) == 5
 
 
-def test_the_first_ctrl_c_is_a_flag_and_the_second_stops():
+@pytest.fixture
+def python_handles_ctrl_c():
+    """A process in the background may have been started to ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_the_first_ctrl_c_is_a_flag_and_the_second_stops(python_handles_ctrl_c):
     before = signal.getsignal(signal.SIGINT)
     with deferred_interrupt() as interrupted:
         assert not interrupted()
