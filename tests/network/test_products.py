@@ -41,12 +41,9 @@ def test_packed_weights_give_the_same(monkeypatch, least_operations):
     torch.testing.assert_close(product(a, packed(b, len(a))), a @ b.T, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("long", [8192, 10], ids=["at once", "in two parts"])
 @pytest.mark.parametrize("with_bias", [True, False])
 @pytest.mark.parametrize("shape", [(11, 6), (3, 5, 6)])
-def test_a_linear_layer_has_the_results_and_gradients_of_torch(monkeypatch, small_ones_too, shape, with_bias, long):
-    monkeypatch.setattr(products, "LONG", long)
-    monkeypatch.setattr(products, "ROWS_AT_ONCE", 4)
+def test_a_linear_layer_has_the_results_and_gradients_of_torch(small_ones_too, shape, with_bias):
     inputs = [random(*shape), random(4, 6, seed=1), *([random(4, seed=2)] if with_bias else [])]
     inputs = [x.requires_grad_() for x in inputs]
     wanted = random(*shape[:-1], 4, seed=3)

@@ -21,8 +21,6 @@ from torch.autograd.function import once_differentiable
 LEAST_OPERATIONS = 2_000_000
 # Layers are left to torch below so many rows: documents alone have all lengths.
 LEAST_ROWS = 512
-# The rows of so long a matrix that are more than a multiple of this are left to torch: fewer shapes are compiled.
-LONG, ROWS_AT_ONCE = 8192, 1024
 
 
 def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -45,12 +43,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Give x Wᵀ, plus the bias, for the last axis of x, as `torch.nn.functional.linear` does, with gradients."""
     if not fits(x, weight) or x.numel() < LEAST_ROWS * x.shape[-1]:
         return F.linear(x, weight, bias)
-    rows = x.reshape(-1, x.shape[-1])
-    n_odd = len(rows) % ROWS_AT_ONCE if len(rows) > LONG else 0
-    n_even = len(rows) - n_odd
-    result: Tensor = _Linear.apply(rows[:n_even], weight, bias)  # type: ignore[no-untyped-call]
-    if n_odd:
-        result = torch.cat([result, F.linear(rows[n_even:], weight, bias)])
+    result: Tensor = _Linear.apply(x.reshape(-1, x.shape[-1]), weight, bias)  # type: ignore[no-untyped-call]
     return result.view(*x.shape[:-1], len(weight))
 
 
