@@ -108,11 +108,18 @@ def _sums_by_document(
     counts: Sequence[int],
 ) -> Tensor:
     n_queries = len(queries) if candidates is None else candidates.shape[1]
-    sums = values.new_zeros(len(states), n_queries, values.shape[-1])
+    sums = values.new_empty(len(states), n_queries, values.shape[-1])
     for row, (length, count) in enumerate(zip(lengths, counts, strict=True)):
         own = queries if candidates is None else queries.index_select(0, candidates[row, :count])
-        sums[row, :count] = product(_weights_of_document(own, states[row], length), values[row].T)
+        _put_sums(sums[row], count, _weights_of_document(own, states[row], length), values[row])
     return sums
+
+
+def _put_sums(sums: Tensor, count: int, weights: Tensor, values: Tensor) -> None:
+    """Put the sums of the first candidates of a document where they belong; those of absent ones are zero."""
+    sums[:count] = product(weights, values.T)
+    if count < len(sums):
+        sums[count:] = 0
 
 
 def _weights_of_document(queries: Tensor, states: Tensor, length: int) -> Tensor:
@@ -138,11 +145,11 @@ class _ByDocument(Function):
         ctx: Any, queries: Tensor, states: Tensor, values: Tensor, lengths: list[int], counts: list[int]
     ) -> Tensor:
         n_queries = queries.shape[-2]
-        sums = values.new_zeros(len(states), n_queries, values.shape[-1])
+        sums = values.new_empty(len(states), n_queries, values.shape[-1])
         kept = []
         for row, (length, count) in enumerate(zip(lengths, counts, strict=True)):
             weights = _weights_of_document(_of_document(queries, row, count), states[row], length)
-            sums[row, :count] = product(weights, values[row].T)
+            _put_sums(sums[row], count, weights, values[row])
             if len(states) * states.shape[1] * n_queries <= MAX_PLAIN_WEIGHTS:
                 kept.append(weights)
         ctx.lengths, ctx.counts = lengths, counts
