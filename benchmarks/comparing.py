@@ -19,21 +19,51 @@ SEED = 0
 
 
 def with_differences(groups: list[Group], work: Path, kept: Path) -> list[Group]:
-    """Add the differences: those kept, if they are of the same runs, else computed anew, else none."""
+    """Add the differences: those kept, if they are of the same runs, else computed anew, else none.
+
+    Rows whose predictions are not at hand keep what was computed of the same runs before.
+    """
     stored: dict[str, Any] = json.loads(kept.read_text("utf-8")) if kept.exists() else {}
     completed = []
     for group in groups:
         entry = stored.get(group.name, {})
         if entry.get("keys") != group.keys:
-            to_peers, to_unchanged = compute_differences(group, work)
-            entry = {"keys": group.keys, "differences": _as_json(to_peers), "changes": _as_json(to_unchanged)}
+            known = replace(group, rows=[row for row in group.rows if _is_at_hand(row, work)])
+            to_peers, to_unchanged = compute_differences(known, work) if _peers(known) == _peers(group) else ({}, {})
             if to_peers or to_unchanged:
-                stored[group.name] = entry
-        changes = _from_json(entry.get("changes", {}))
-        completed.append(replace(group, differences=_from_json(entry["differences"]), changes=changes))
+                differences, changes = _as_json(to_peers), _as_json(to_unchanged)
+                entry = stored[group.name] = {"keys": known.keys, "differences": differences, "changes": changes}
+            else:
+                entry = _still_true(entry, group)
+        differences, changes = (_from_json(entry.get(part, {})) for part in ("differences", "changes"))
+        completed.append(replace(group, differences=differences, changes=changes))
     if stored:
         write_json(kept, stored)
     return completed
+
+
+def _peers(group: Group) -> list[str]:
+    return [row.name for row in group.rows if row.is_peer]
+
+
+def _still_true(entry: dict[str, Any], group: Group) -> dict[str, Any]:
+    """Keep the differences between runs that have not changed; those to the best peer only if no peer has."""
+    known = {row.name for row in group.rows if set(row.keys) <= set(entry.get("keys", []))}
+    references = {row.name: group.without_change(row) for row in group.rows}
+    return {
+        "differences": {
+            name: value
+            for name, value in entry.get("differences", {}).items()
+            if name in known and known.issuperset(_peers(group))
+        },
+        "changes": {
+            name: value for name, value in entry.get("changes", {}).items() if {name, references.get(name)} <= known
+        },
+    }
+
+
+def _is_at_hand(row: Row, work: Path) -> bool:
+    return all(file.exists() for file in _prediction_files(row, work))
 
 
 def compute_differences(group: Group, work: Path) -> tuple[Differences, Differences]:
@@ -60,9 +90,9 @@ def _values(group: Group, work: Path) -> tuple[dict[str, NDArray[np.float64]], N
     nothing: tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]] = {}, np.zeros((0, 0))
     inputs = work / "inputs" / f"{group.data}-{group.split}"
     files = {row.name: _prediction_files(row, work) for row in group.rows}
-    digest = group.rows[0].runs[0]["digest"]
-    if not all(file.exists() for some in files.values() for file in some):
+    if not group.rows or not all(_is_at_hand(row, work) for row in group.rows):
         return nothing
+    digest = group.rows[0].runs[0]["digest"]
     if not (inputs / SUMMARY).exists() or json.loads((inputs / SUMMARY).read_text("utf-8"))["digest"] != digest:
         return nothing
     truth = Truth.read(inputs)

@@ -30,6 +30,12 @@ class Row:
         return bool(self.runs[0]["peer"])
 
     @property
+    def keys(self) -> list[str]:
+        """Tell the runs and what came out: a run that was repeated with another result has another key."""
+        crc = [zlib.crc32(json.dumps(run["metrics"], sort_keys=True).encode()) for run in self.runs]
+        return [f"{run['key']} {number:08x}" for run, number in zip(self.runs, crc, strict=True)]
+
+    @property
     def unchanged(self) -> str:
         """Name the configuration of which settings were changed with --set, or the configuration itself."""
         return next((name for name in NAMED if self.name.startswith(f"{name} (")), self.name)
@@ -82,9 +88,8 @@ class Group:
 
     @property
     def keys(self) -> list[str]:
-        """Tell all runs and what came out: a run that was repeated with another result has another key."""
-        runs = [run for row in self.rows for run in row.runs]
-        return [f"{run['key']} {zlib.crc32(json.dumps(run['metrics'], sort_keys=True).encode()):08x}" for run in runs]
+        """Tell all runs and what came out."""
+        return [key for row in self.rows for key in row.keys]
 
 
 def run_of(record: Record) -> Run:

@@ -151,6 +151,23 @@ def test_differences_are_kept_for_when_predictions_are_not_at_hand(judged, tmp_p
     assert "†" not in accuracy_table(other)
 
 
+@pytest.mark.parametrize("folder", ["work", "empty"], ids=["others at hand", "nothing at hand"])
+def test_a_row_without_predictions_leaves_the_others_their_differences(judged, tmp_path, folder):
+    records, work, kept = judged
+    (first,) = with_differences(group_records(records), work, kept)
+    (group,) = with_differences(group_records([*records, result("LinearTree", 70)]), tmp_path / folder, kept)
+    assert group.differences == first.differences
+    assert cells(accuracy_table(group), "LinearTree")[1] == "70.00"
+
+
+def test_rows_that_changed_lose_their_differences(judged, tmp_path):
+    records, work, kept = judged
+    with_differences(group_records(records), work, kept)
+    changed = [result("HAXMLNet", 90), records[1]]
+    (group,) = with_differences(group_records(changed), tmp_path / "empty", kept)
+    assert "HAXMLNet" not in group.differences
+
+
 PAGE = """\
 # Page
 
