@@ -46,6 +46,8 @@ BATCH, PREDICTION_BATCH = 64, 128
 WORD_DROPOUT, STATE_DROPOUT, LEARNING_RATE = 0.2, 0.5, 1e-3
 WORDS_WITH_VECTORS = 5_000
 WARM_UP_STEPS = 2
+OWN_EPOCHS = 3
+"""Ours takes a few seconds for one, so that the median of some counts."""
 
 PEER_SETTINGS: dict[str, Any] = {
     "max_seq_length": WORDS, "cluster_size": GROUP_SIZE, "beam_width": BEAM, "batch_size": BATCH,
@@ -155,7 +157,8 @@ def compare(inputs: Path, task: Path, n_threads: int, seed: int, rounds: int) ->
 
     with training_threads(n_threads):
         corpus, texts, settings = _prepared(inputs, n_threads, seed)
-        training, predict = _trained(corpus, texts, settings({}))
+        trained = [_trained(corpus, texts, settings({})) for _ in range(OWN_EPOCHS)]
+        training, predict = statistics.median(rate for rate, _ in trained), trained[-1][1]
         try:
             peer = Peer(task)
             seconds = [(predict(), peer.predict()) for _ in range(rounds)]

@@ -8,6 +8,7 @@ products are up to 2.3 times as fast, and nowhere slower once oneDNN has compile
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -26,17 +27,17 @@ LEAST_ROWS = 512
 def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
     """Give a bᵀ, plus the bias, of matrices (m, k) and (n, k); no gradients pass through."""
     if 2 * a.shape[0] * b.numel() >= LEAST_OPERATIONS and fits(a, b):
-        result: Tensor = torch.ops.mkldnn._linear_pointwise(a, b, bias, "none", [], "")
+        result: Tensor = _operator()(a, b, bias, "none", (), "")
         return result
     return F.linear(a, b, bias)
 
 
-def packed(weights: Tensor, n_rows: int) -> Tensor:
-    """Lay weights (n, k) out for many products with matrices of so many rows; only `product` can read them."""
+def multiplier(weights: Tensor, n_rows: int) -> Callable[[Tensor], Tensor]:
+    """Give what multiplies matrices of so many rows with weights (n, k), as `product` does, many times."""
     if 2 * n_rows * weights.numel() < LEAST_OPERATIONS or not fits(weights, weights):
-        return weights
-    result: Tensor = torch.ops.mkldnn._reorder_linear_weight(weights, n_rows)
-    return result
+        return lambda x: F.linear(x, weights)
+    multiply, laid_out = _operator(), torch.ops.mkldnn._reorder_linear_weight(weights, n_rows)
+    return lambda x: multiply(x, laid_out, None, "none", (), "")
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -50,6 +51,12 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 def fits(a: Tensor, b: Tensor) -> bool:
     """Say whether oneDNN can multiply them."""
     return a.device.type == "cpu" and a.dtype == b.dtype == torch.float32 and _is_there()
+
+
+@cache
+def _operator() -> Callable[..., Tensor]:
+    operator: Callable[..., Tensor] = torch.ops.mkldnn._linear_pointwise.default
+    return operator
 
 
 @cache

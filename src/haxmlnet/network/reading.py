@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from haxmlnet.data.shapes import few_rows
-from haxmlnet.network.products import packed, product
+from haxmlnet.network.products import multiplier, product
 from haxmlnet.network.workers import Map
 
 # tanh(x) = x P(x^2) / Q(x^2) up to 4e-7 between -9 and 9, beyond which it is 1 or -1 in 32 bits. P and Q are the
@@ -93,9 +93,9 @@ def read_direction(
     cells = np.zeros((n_documents, lstm.hidden_size), np.float32)
     hidden = torch.zeros(n_documents, lstm.hidden_size)
     step = (brought, documents.places, documents.lengths, cells, hidden.numpy(), states, first)
-    of_states = packed(of_states, n_documents)
+    gates_of = multiplier(of_states, n_documents)
     for word in range(int(documents.lengths.max())):
-        _read_word(product(hidden, of_states).numpy(), *step, word, backwards)
+        _read_word(gates_of(hidden).numpy(), *step, word, backwards)
 
 
 @numba.njit(inline="always", error_model="numpy")
