@@ -40,20 +40,21 @@ def label_attention(
     n_operations = 2 * states.shape[1] * n_queries * states.shape[-1]
     is_large = n_operations >= LEAST_OF_A_DOCUMENT and len(states) >= LEAST_DOCUMENTS
     if not is_large or not fits(states, values):
-        return attention(_rows(queries, candidates), states, values, lengths)
+        return attention(rows_of(queries, candidates), states, values, lengths)
     counts = [n_queries] * len(states)
     if n_present is not None:
         counts = [min(few_counts(n), n_queries) for n in n_present]
     if not torch.is_grad_enabled():
         # Looked up for one document after the other, they stay in the cache.
         return _sums_by_document(queries.weight, candidates, states, values, lengths.tolist(), counts)
-    rows = _rows(queries, candidates)
+    rows = rows_of(queries, candidates)
     sums: Tensor = _ByDocument.apply(rows, states, values, lengths.tolist(), counts)  # type: ignore[no-untyped-call]
     return sums
 
 
-def _rows(queries: nn.Embedding, candidates: Tensor | None) -> Tensor:
-    return queries.weight if candidates is None else queries(candidates)
+def rows_of(table: nn.Embedding, candidates: Tensor | None) -> Tensor:
+    """Give all rows of a table (N, H), or those of the candidates (B, C) of each document."""
+    return table.weight if candidates is None else table(candidates)
 
 
 def attention(queries: Tensor, states: Tensor, values: Tensor, lengths: Tensor) -> Tensor:

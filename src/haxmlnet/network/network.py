@@ -12,7 +12,7 @@ from torch import Generator, Tensor, nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from haxmlnet.network.attention import label_attention
+from haxmlnet.network.attention import label_attention, rows_of
 from haxmlnet.network.encoder import BiLSTMEncoder
 from haxmlnet.network.products import linear
 from haxmlnet.network.workers import Map
@@ -71,7 +71,7 @@ class LabelHead(nn.Module):
         logits = self.last(hidden).squeeze(-1)
         if self.outputs is None:
             return logits
-        own: Tensor = _OwnLogits.apply(hidden, _rows(self.outputs, candidates))  # type: ignore[no-untyped-call]
+        own: Tensor = _OwnLogits.apply(hidden, rows_of(self.outputs, candidates))  # type: ignore[no-untyped-call]
         return logits + own
 
     def start_bias(self, rate: float) -> None:
@@ -160,7 +160,3 @@ def _hidden_layers(sizes: Sequence[int]) -> list[nn.Module]:
 
 def _new_table(n_rows: int, width: int, sparse: bool) -> nn.Embedding:
     return nn.Embedding(n_rows, width, sparse=sparse, _weight=torch.empty(n_rows, width))
-
-
-def _rows(table: nn.Embedding, candidates: Tensor | None) -> Tensor:
-    return table.weight if candidates is None else table(candidates)
