@@ -189,6 +189,7 @@ class OneVsRestSettings:
     min_document_frequency: int = _as_in(Settings, "min_document_frequency")
     C: float = _as_in(LinearTreeSettings, "C")
     prune: float = _as_in(LinearTreeSettings, "prune", 0.01)
+    n_jobs: int | None = _as_in(Settings, "n_jobs")
     random_state: int = _as_in(Settings, "random_state")
 
 

@@ -27,11 +27,9 @@ def all_margins(level: LinearLevel, features: sp.csr_array) -> np.ndarray:
     return level.margins(block_of(features, range(features.shape[0])), nodes)
 
 
-def test_margins_are_those_of_liblinear(monkeypatch):
-    monkeypatch.setattr("haxmlnet.linear.level.TOLERANCE", 1e-4)
-    monkeypatch.setattr("haxmlnet.linear.level.MAX_PASSES", 2000)
+def test_margins_are_those_of_liblinear():
     features, targets = corpus(200, 40, 3, 0)
-    margins = all_margins(trained(features, targets, C=0.7), features)
+    margins = all_margins(trained(features, targets, C=0.7, tolerance=1e-4, max_passes=2000), features)
     for node in range(3):
         labels = targets[:, [node]].toarray().ravel()
         svm = LinearSVC(C=0.7, dual=True, tol=1e-6, max_iter=100_000, random_state=0).fit(features, labels)

@@ -30,6 +30,12 @@ def test_small_weights_are_dropped(tiny_corpus):
     assert pruned.weights_.nnz < full.weights_.nnz
 
 
+def test_threads_do_not_change_the_model(tiny_corpus):
+    one, three = (OneVsRestSVM(n_jobs=n).fit(*tiny_corpus) for n in (1, 3))
+    np.testing.assert_array_equal(one.weights_.toarray(), three.weights_.toarray())
+    np.testing.assert_array_equal(one.intercepts_, three.intercepts_)
+
+
 def test_labels_of_all_or_no_documents_are_constant(tiny_corpus):
     texts, _ = tiny_corpus
     matrix = np.column_stack([np.ones(len(texts)), np.zeros(len(texts)), np.arange(len(texts)) % 2])

@@ -56,9 +56,14 @@ def train_level(
     prune: float,
     seed: int,
     n_threads: int,
+    tolerance: float = TOLERANCE,
+    max_passes: int = MAX_PASSES,
     advance: Callable[[int], None] = lambda n: None,
 ) -> LinearLevel:
-    """Train a classifier for each node (column of `targets`) on the documents of its parent; None: on all."""
+    """Train a classifier for each node (column of `targets`) on the documents of its parent; None: on all.
+
+    Passes over the documents end when the slopes of the dual differ by at most `tolerance`.
+    """
     n_nodes = targets.shape[1]
     if parents is None or parent_of is None:
         starts, rows = np.array([0, features.shape[0]]), np.arange(features.shape[0], dtype=np.int32)
@@ -69,8 +74,9 @@ def train_level(
     squares = np.asarray(features.power(2).sum(axis=1)).ravel().astype(np.float32)
     order = np.argsort(parent_of, kind="stable").astype(np.int32)  # siblings one after the other
     solve = partial(
-        _solve_range, order, parent_of, starts, rows, node_starts, node_rows, features, squares, C, prune, seed, advance
-    )
+        _solve_range, order, parent_of, starts, rows, node_starts, node_rows, features, squares,
+        (C, tolerance, max_passes, prune, seed), advance,
+    )  # fmt: skip
     visits = np.diff(starts)[parent_of[order]]
     with ThreadPoolExecutor(n_threads) as threads:
         columns, values, entries, ordered_biases = _joined(threads.map(solve, *zip(*_ranges(visits), strict=True)))
@@ -85,13 +91,13 @@ def train_level(
 
 def _solve_range(
     order: NDArray[np.int32], parent_of: NDArray[np.int32], starts: Any, rows: Any, node_starts: Any, node_rows: Any,
-    features: sp.csr_array, squares: Any, C: float, prune: float, seed: int, advance: Callable[[int], None],
-    first: int, stop: int,
+    features: sp.csr_array, squares: Any, solving: tuple[float, float, int, float, int],
+    advance: Callable[[int], None], first: int, stop: int,
 ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
     solved = solver.solve_nodes(
         order[first:stop], parent_of, starts, rows, node_starts, node_rows,
         features.indptr, features.indices, features.data, squares, features.shape[1],
-        C, TOLERANCE, MAX_PASSES, prune, seed, solver.MOST_COPIED,
+        *solving, solver.MOST_COPIED,
     )  # fmt: skip
     advance(stop - first)
     return solved
