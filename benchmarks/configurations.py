@@ -49,6 +49,20 @@ def own(
     return Configuration(method, settings, preset, OWN, peer, use_dev, most_labels)
 
 
+def small_attention_xml(epochs: int, most_labels: int) -> Configuration:
+    """Describe LibMultiLabel's AttentionXML with networks as large as those of HAXMLNet by default."""
+    settings = {
+        "vectors": VECTORS, "max_seq_length": 200, "cluster_size": 32, "beam_width": 16, "batch_size": 32,
+        "eval_batch_size": 32, "epochs": epochs, "patience": 10, "learning_rate": 1e-3,
+        "network_config": {
+            "embed_dropout": 0.2, "post_encoder_dropout": 0.5, "rnn_dim": 256, "rnn_layers": 1,
+            "linear_size": [128], "freeze_embed_training": False,
+        },
+    }  # fmt: skip
+    method = "libmultilabel_attentionxml"
+    return Configuration(method, settings, environment=NEURAL_PEERS, peer=True, most_labels=most_labels)
+
+
 CONFIGURATIONS: dict[str, Configuration] = {
     # All neural methods get the word vectors of the bench.
     "HAXMLNet": own("HAXMLNet", vectors=VECTORS),
@@ -69,19 +83,9 @@ CONFIGURATIONS: dict[str, Configuration] = {
     "napkinxc PLT": Configuration("napkinxc_plt", environment=LINEAR_PEERS, peer=True),
     "libpecos XR-Linear": Configuration("pecos_xrlinear", environment=LINEAR_PEERS, peer=True),
     # As large as HAXMLNet is by default, with as many passes for each of its two levels as HAXMLNet takes in all on
-    # small data: the library's own settings below take hours even there.
-    "libmultilabel AttentionXML, small": Configuration(
-        "libmultilabel_attentionxml",
-        {
-            "vectors": VECTORS, "max_seq_length": 200, "cluster_size": 32, "beam_width": 16, "batch_size": 32,
-            "eval_batch_size": 32, "epochs": 10, "patience": 10, "learning_rate": 1e-3,
-            "network_config": {
-                "embed_dropout": 0.2, "post_encoder_dropout": 0.5, "rnn_dim": 256, "rnn_layers": 1,
-                "linear_size": [128], "freeze_embed_training": False,
-            },
-        },
-        environment=NEURAL_PEERS, peer=True, most_labels=2_000,
-    ),
+    # small data, and on larger data: the library's own settings below take hours even on small data.
+    "libmultilabel AttentionXML, small": small_attention_xml(10, most_labels=2_000),
+    "libmultilabel AttentionXML, small, 5 passes": small_attention_xml(5, most_labels=5_000),
     # The library's own example for EUR-Lex, with the word vectors of the bench instead of 300-d ones.
     "libmultilabel AttentionXML": Configuration(
         "libmultilabel_attentionxml",

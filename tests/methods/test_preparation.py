@@ -50,6 +50,21 @@ def test_documents_keep_their_words_and_their_labels_together(max_length):
         assert prepared.training.targets[[row]].indices.tolist() == [row]
 
 
+@pytest.mark.parametrize("linear", [True, False])
+def test_trees_hold_other_documents_out_where_a_rule_is_fitted_on_them(linear):
+    texts = [f"w{i % 7} common w{i % 3}" for i in range(60)]
+    corpus = prepare_texts(texts, *index_labels([[f"label {i % 4}"] for i in range(60)], 60))
+    values = {**settings_of(Settings()), "validation_fraction": 0.25, "word_size": 4, "linear": linear}
+    settings = resolved_settings(checked_settings(values), 60, 4)
+    tokenizer = vocabulary(corpus, settings)
+    first, again, second = (
+        prepare_training(corpus, tokenizer, None, settings, Progress(), number=number) for number in (0, 0, 1)
+    )
+    assert len(first.kept) == len(second.kept) == 45
+    np.testing.assert_array_equal(first.kept, again.kept)
+    assert np.array_equal(first.kept, second.kept) != linear
+
+
 def corpus_of(texts, labels):
     return prepare_texts(texts, *index_labels(labels, len(texts)))
 

@@ -21,7 +21,14 @@ from haxmlnet.methods.base import Method, checked_texts
 from haxmlnet.methods.linear_part import LinearPart, read_neighbours, tree_for_linear, write_neighbours
 from haxmlnet.methods.planning.plan import Plan, refuse_what_does_not_fit
 from haxmlnet.methods.planning.sizes import DataSizes
-from haxmlnet.methods.preparation import Labelled, Validation, prepare_training, validation_documents, vocabulary
+from haxmlnet.methods.preparation import (
+    Labelled,
+    Validation,
+    all_documents,
+    prepare_training,
+    validation_documents,
+    vocabulary,
+)
 from haxmlnet.methods.tree_model import (
     TreeModel,
     levels_of_networks,
@@ -143,16 +150,19 @@ class HAXMLNet(Settings, Method):
         if checkpoint_dir is not None:
             checkpoints = _start_checkpoints(checkpoint_dir, corpus, held_out, settings, resume)
         with training_threads(settings["n_jobs"]):
-            prepared = prepare_training(corpus, tokenizer, held_out, settings, progress)
-            trees = [
-                train_tree(prepared, settings, number, checkpoints, progress) for number in range(settings["n_trees"])
-            ]
+            documents = all_documents(corpus, tokenizer, settings, progress)
+            trees = []
+            for number in range(settings["n_trees"]):
+                prepared = prepare_training(corpus, tokenizer, held_out, settings, progress, documents, number)
+                trees.append(train_tree(prepared, settings, number, checkpoints, progress))
+                n_validation = len(prepared.validation or ())
+                del prepared  # room for what the next one is trained on
             threads = torch.get_num_threads()
         self.label_index_, self.tokenizer_, self.trees_ = corpus.label_index, tokenizer, trees
-        self.idf_ = prepared.idf
+        self.idf_ = documents.idf
         self.label_counts_ = np.bincount(corpus.label_ids, minlength=corpus.n_labels)
         self.training_ = {
-            "n_documents": len(corpus), "n_validation": len(prepared.validation or ()),
+            "n_documents": len(corpus), "n_validation": n_validation,
             "labels_per_document": len(corpus.label_ids) / len(corpus),
             "validation_nDCG@5": [round(tree.score, 4) for tree in trees],
             "seconds": round(time.monotonic() - started, 1), "threads": threads,

@@ -1,4 +1,4 @@
-"""From a prepared corpus to what every tree is trained on: word ids, targets, word vectors, label features."""
+"""From a prepared corpus to what a tree is trained on: word ids, targets, word vectors, label features."""
 
 from __future__ import annotations
 
@@ -53,41 +53,49 @@ class Labelled:
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """What the trees are trained on."""
+class AllDocuments:
+    """What the linear parts of all trees share: all documents, whichever of them a tree holds out."""
 
-    training: Labelled
-    validation: Labelled | None
-    word_vectors: NDArray[np.float32]
-    label_features: sp.csr_array
     features: sp.csr_array | None
-    """TF-IDF of all documents, those held out included, where a linear part is wanted."""
+    """TF-IDF, where a linear part is wanted."""
     targets: sp.csr_array
-    """Labels of all documents."""
-    kept: NDArray[np.int64]
-    """The documents that were not held out."""
     idf: NDArray[np.float32]
     names: LabelNames | None
     """The words of the labels' names, where a linear part is to know them."""
 
     @cached_property
     def neighbours(self) -> Neighbours:
-        """All documents, for new ones to be compared with; the same for every tree."""
+        """All of them, for new ones to be compared with."""
         assert self.features is not None
         return Neighbours.of(self.features, self.targets)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a tree is trained on."""
+
+    training: Labelled
+    validation: Labelled | None
+    word_vectors: NDArray[np.float32]
+    label_features: sp.csr_array
+    documents: AllDocuments
+    kept: NDArray[np.int64]
+    """The documents that were not held out."""
 
     @cached_property
     def kept_neighbours(self) -> Neighbours:
         """The documents that were not held out, for those held out to be compared with."""
-        if self.features is None or len(self.kept) == self.features.shape[0]:
-            return self.neighbours
-        return Neighbours.of(self.features[self.kept], self.targets[self.kept])
+        features, targets = self.documents.features, self.documents.targets
+        if features is None or len(self.kept) == features.shape[0]:
+            return self.documents.neighbours
+        return Neighbours.of(features[self.kept], targets[self.kept])
 
     @property
     def validation_features(self) -> sp.csr_array:
         """TF-IDF of the documents to validate on."""
         assert self.validation is not None
-        return tfidf(word_counts(self.validation.words, len(self.idf)), self.idf)
+        idf = self.documents.idf
+        return tfidf(word_counts(self.validation.words, len(idf)), idf)
 
 
 def vocabulary(corpus: PreparedCorpus, settings: Mapping[str, Any]) -> WordTokenizer:
@@ -96,18 +104,34 @@ def vocabulary(corpus: PreparedCorpus, settings: Mapping[str, Any]) -> WordToken
     return WordTokenizer.from_words(corpus.words(n_words))
 
 
+def all_documents(
+    corpus: PreparedCorpus, tokenizer: WordTokenizer, settings: Mapping[str, Any], progress: Progress
+) -> AllDocuments:
+    """Weigh the words of all documents, and find those of the labels' names."""
+    idf = corpus_idf(corpus, tokenizer.n_words)
+    return AllDocuments(
+        document_features(corpus, tokenizer.n_words, progress) if settings["linear"] else None,
+        corpus.targets,
+        idf,
+        names_of(corpus.label_index, tokenizer, idf) if settings["linear"] and settings["names"] else None,
+    )
+
+
 def prepare_training(
     corpus: PreparedCorpus,
     tokenizer: WordTokenizer,
     validation: Labelled | None,
     settings: Mapping[str, Any],
     progress: Progress,
+    documents: AllDocuments | None = None,
+    number: int = 0,
 ) -> Prepared:
     """Hold documents out for validation if none are given, and make word and label vectors of the others.
 
-    Both kinds of vectors are kept beside the corpus, for the next training with the same settings.
+    Both kinds of vectors are kept beside the corpus, for the next training with the same settings. Trees of other
+    numbers hold other documents out where a rule is fitted on them, so that together they learn from more.
     """
-    rng = np.random.default_rng([settings["random_state"]])
+    rng = np.random.default_rng([settings["random_state"], number if settings["linear"] else 0])
     n_held_out = 0 if validation is not None else held_out_size(len(corpus), settings)
     if settings["linear"]:
         # The rule of fusion needs documents as they come; the linear part learns from all of them in the end.
@@ -123,20 +147,16 @@ def prepare_training(
         with progress.stage("vectors", None, "words"):
             word_vectors = read_vectors(settings["vectors"], tokenizer.words, rng)
     words = corpus.tokens.limited(n_words)
-    documents = Labelled(words.truncated(settings["max_length"]), corpus.targets, words)
+    labelled = Labelled(words.truncated(settings["max_length"]), corpus.targets, words)
     if validation is None:
-        validation = documents.take(held_out)
-    idf = corpus_idf(corpus, n_words)
+        validation = labelled.take(held_out)
     return Prepared(
-        documents.take(kept),
+        labelled.take(kept),
         validation or None,
         word_vectors,
         by_label,
-        document_features(corpus, n_words, progress) if settings["linear"] else None,
-        corpus.targets,
+        documents or all_documents(corpus, tokenizer, settings, progress),
         kept,
-        idf,
-        names_of(corpus.label_index, tokenizer, idf) if settings["linear"] and settings["names"] else None,
     )
 
 

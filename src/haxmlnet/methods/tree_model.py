@@ -185,7 +185,8 @@ def _linear_part(
     model: TreeModel, prepared: Prepared, settings: Mapping[str, Any], progress: Progress
 ) -> LinearPart | None:
     """Train linear classifiers, fit the rule of fusion on the validation documents, and learn from these as well."""
-    validation, features = prepared.validation, prepared.features
+    validation, documents = prepared.validation, prepared.documents
+    features, targets = documents.features, documents.targets
     if validation is None or len(validation) < MIN_DOCUMENTS or features is None:
         return None
     n_threads = torch.get_num_threads()
@@ -204,11 +205,11 @@ def _linear_part(
             n_threads=n_threads,
             progress=progress,
         )
-        return LinearPart(linear, np.bincount(y.indices, minlength=tree.n_labels), names=prepared.names)
+        return LinearPart(linear, np.bincount(y.indices, minlength=tree.n_labels), names=documents.names)
 
     kept_features = features[prepared.kept]
     release_pages(features.data, features.indices)
-    part = trained(kept_features, prepared.targets[prepared.kept], prepared.label_features)
+    part = trained(kept_features, targets[prepared.kept], prepared.label_features)
     release_pages(prepared.label_features.data, prepared.label_features.indices)
     del kept_features
     if settings["neighbours"]:
@@ -224,9 +225,9 @@ def _linear_part(
         return None
     if learns_anew(features.shape[0] - len(prepared.kept), features.shape[0]):
         del part  # room for the next
-        by_label = label_features(features, prepared.targets, FEATURES_PER_LABEL)
-        part = trained(features, prepared.targets, by_label)
-    return replace(part, fusion=fusion, neighbours=prepared.neighbours if settings["neighbours"] else None)
+        by_label = label_features(features, targets, FEATURES_PER_LABEL)
+        part = trained(features, targets, by_label)
+    return replace(part, fusion=fusion, neighbours=documents.neighbours if settings["neighbours"] else None)
 
 
 def new_network(
