@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from haxmlnet.linear import LinearLevel, LinearModel, NodeVectors, train_level, train_linear_model
+from haxmlnet.linear import LinearLevel, LinearModel, NodeVectors, block_of, train_level, train_linear_model
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import ABSENT
 from haxmlnet.tree import LabelTree, build_label_tree, label_features, with_coarser_levels
@@ -27,6 +27,11 @@ def trained():
         progress=Progress(),
     )  # fmt: skip
     return model, features, targets
+
+
+def signals_of(model, features, rows, labels):
+    block = block_of(features, rows)
+    return model.signals(block, labels, model.path_margins(block, labels))
 
 
 def test_a_node_also_learns_from_documents_for_which_its_parent_is_among_the_best(trained):
@@ -106,10 +111,22 @@ def test_a_search_finds_what_a_search_by_hand_finds(tree, beam, width):
 def test_signals_of_a_search_are_those_of_the_labels_it_found(tree):
     model = random_model(*TREES[tree])
     features = sp.random_array((40, 50), density=0.2, rng=np.random.default_rng(1), dtype=np.float32, format="csr")
-    ranking, signals = model.search_with_signals(features, range(10, 30), 2, 5)
-    np.testing.assert_array_equal(ranking.ids, model.search(features, 2, 5).ids[10:30])
-    present = ranking.ids != ABSENT
-    np.testing.assert_array_equal(signals[present], model.block_signals(features, range(10, 30), ranking.ids)[present])
+    block = block_of(features, range(10, 30))
+    walk = model.walk(block, 2, 5)
+    np.testing.assert_array_equal(walk.ranking.ids, model.search(features, 2, 5).ids[10:30])
+    present = walk.ranking.ids != ABSENT
+    np.testing.assert_array_equal(walk.margins[present], model.path_margins(block, walk.ranking.ids)[present])
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_what_a_walk_has_seen_changes_no_margin(tree):
+    model = random_model(*TREES[tree])
+    rng = np.random.default_rng(2)
+    features = sp.random_array((40, 50), density=0.2, rng=rng, dtype=np.float32, format="csr")
+    labels = rng.integers(ABSENT, model.tree.n_labels, (40, 6)).astype(np.int32)
+    block = block_of(features, range(40))
+    expected = model.path_margins(block, labels)
+    np.testing.assert_array_equal(model.path_margins(block, labels, model.walk(block, 2, 5)), expected)
 
 
 def test_the_tree_has_levels_above_its_groups(trained):
@@ -127,9 +144,9 @@ def test_threads_change_nothing(trained, monkeypatch):
     monkeypatch.setattr("haxmlnet.linear.linear_model.BLOCK_DOCUMENTS", 17)
     one, three = model.search(features, 3, 6), model.search(features, 3, 6, n_threads=3)
     np.testing.assert_array_equal(one.ids, three.ids)
-    signals = model.block_signals(features, range(features.shape[0]), one.ids)
+    signals = signals_of(model, features, range(features.shape[0]), one.ids)
     parts = [
-        model.block_signals(features, rows, one.ids[rows.start : rows.stop])
+        signals_of(model, features, rows, one.ids[rows.start : rows.stop])
         for rows in (range(7), range(7, features.shape[0]))
     ]
     np.testing.assert_array_equal(signals, np.concatenate(parts))
@@ -138,7 +155,7 @@ def test_threads_change_nothing(trained, monkeypatch):
 def test_signals_are_margins_score_and_likeness(trained):
     model, features, _ = trained
     labels = np.array([[3, 7, ABSENT]] * 200, np.int32)
-    signals = model.block_signals(features, range(features.shape[0]), labels)
+    signals = signals_of(model, features, range(features.shape[0]), labels)
     assert signals.shape == (200, 3, 5)
     last = all_margins(model.levels[-1], features)[:, [3, 7]]
     np.testing.assert_allclose(signals[:, :2, 2], np.clip(last, -4, 4), rtol=1e-4, atol=1e-5)
@@ -153,9 +170,9 @@ def test_wide_arrays_are_made_for_few_documents_at_a_time(trained, monkeypatch):
     expected = model.search(features, 3, 6)
     monkeypatch.setattr("haxmlnet.linear.linear_model.LARGEST_ARRAY", 100)
     sizes = []
-    walk = LinearModel._walk
+    walk = LinearModel.walk
     monkeypatch.setattr(
-        LinearModel, "_walk", lambda self, block, n, *rest: sizes.append(n) or walk(self, block, n, *rest)
+        LinearModel, "walk", lambda self, block, *rest: sizes.append(len(block.starts) - 1) or walk(self, block, *rest)
     )
     np.testing.assert_array_equal(model.search(features, 3, 6).ids, expected.ids)
     assert max(sizes) == 100 // (6 * 5)  # six labels, each with three margins, a score and a likeness
@@ -165,4 +182,4 @@ def test_no_documents_are_no_trouble(trained):
     model, features, _ = trained
     ranking = model.search(features[:0], 3, 6)
     assert ranking.ids.shape == (0, 6)
-    assert model.block_signals(features, range(0), ranking.ids).shape == (0, 6, 5)
+    assert signals_of(model, features, range(0), ranking.ids).shape == (0, 6, 5)

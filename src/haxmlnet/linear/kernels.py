@@ -57,6 +57,23 @@ def multiply_nodes(block, siblings, widest, place_of, nodes, parents, products):
 
 
 @numba.njit(cache=True, nogil=True)
+def take_known(known_parents, known, place_of, nodes, parents, products):  # type: ignore[no-untyped-def]
+    """Write the products of nodes (B, W) whose parents are among the known ones (B, K), and make these parents absent.
+
+    `known` are the products with the children of the known parents, (B, K, widest family).
+    """
+    for i in range(len(nodes)):
+        for place in range(nodes.shape[1]):
+            if parents[i, place] == ABSENT:
+                continue
+            for origin in range(known_parents.shape[1]):
+                if known_parents[i, origin] == parents[i, place]:
+                    products[i, place] = known[i, origin, place_of[nodes[i, place]]]
+                    parents[i, place] = ABSENT
+                    break
+
+
+@numba.njit(cache=True, nogil=True)
 def _by_parent(parents, n_parents):  # type: ignore[no-untyped-def]
     """Order the pairs of a document and a parent by parent, then by document, and say where those of a parent end.
 

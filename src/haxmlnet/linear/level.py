@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from haxmlnet.data.arrays import csr_view
 from haxmlnet.linear import solver
 from haxmlnet.linear.siblings import group_siblings
-from haxmlnet.linear.vectors import Block, NodeVectors
+from haxmlnet.linear.vectors import Block, KnownProducts, NodeVectors
 from haxmlnet.ranking import ABSENT
 
 # Documents visited by one call of the solver; small enough for threads to share the work evenly.
@@ -41,9 +41,11 @@ class LinearLevel:
         """The weights as a matrix (nodes, features), made anew each time."""
         return self.vectors.to_matrix()
 
-    def margins(self, block: Block, nodes: NDArray[np.int32]) -> NDArray[np.float32]:
+    def margins(
+        self, block: Block, nodes: NDArray[np.int32], known: KnownProducts | None = None
+    ) -> NDArray[np.float32]:
         """Give w . x + b of the given nodes (B, W) of each document; 0 where a node is absent."""
-        return self.vectors.products(block, nodes) + np.where(nodes == ABSENT, 0, self.biases[nodes])
+        return self.vectors.products(block, nodes, known) + np.where(nodes == ABSENT, 0, self.biases[nodes])
 
 
 def train_level(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from haxmlnet.data.arrays import csr_view
 from haxmlnet.linear import kernels
 from haxmlnet.linear.level import LinearLevel, train_level
-from haxmlnet.linear.vectors import Block, NodeVectors, block_of
+from haxmlnet.linear.vectors import Block, KnownProducts, NodeVectors, block_of
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import ABSENT, Ranking
 from haxmlnet.tree import LabelTree, ancestors_of
@@ -31,6 +31,17 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
+class Walk:
+    """What was found on the way down the tree for a block of documents."""
+
+    ranking: Ranking
+    margins: NDArray[np.float32]  # (B, W, levels)
+    """Of the nodes on the paths of the labels found."""
+    seen: list[KnownProducts]
+    """Of each level, what the documents were multiplied with."""
+
+
+@dataclass(frozen=True)
 class LinearModel:
     """Classifiers for the nodes of a tree, each trained among the documents of its parent."""
 
@@ -43,27 +54,49 @@ class LinearModel:
         """Rank the labels below the best nodes of each level; scores are products of exp(-hinge^2) along the path."""
 
         def search_block(rows: range) -> Ranking:
-            return self._walk(block_of(features, rows), len(rows), beam, width)[0]
+            return self.walk(block_of(features, rows), beam, width).ranking
 
         return joined(list(in_threads(search_block, features.shape[0], n_threads, self.search_numbers(beam, width))))
 
-    def search_with_signals(
-        self, features: sp.csr_array, rows: range, beam: int, width: int
-    ) -> tuple[Ranking, NDArray[np.float32]]:
-        """Search for some documents, and say of the labels found what `block_signals` would say of them."""
-        block = block_of(features, rows)
-        ranking, margins = self._walk(block, len(rows), beam, width)
-        return ranking, self._with_score_and_likeness(block, ranking.ids, margins)
+    def walk(self, block: Block, beam: int, width: int) -> Walk:
+        """Find the labels below the best nodes of each level, and say what was seen on the way."""
+        n, n_levels = len(block.starts) - 1, len(self.levels)
+        ids, scores = np.zeros((n, 1), np.int32), np.zeros((n, 1), np.float32)
+        margins = np.zeros((n, 1, n_levels), np.float32)
+        seen: list[KnownProducts] = []
+        for depth, level in enumerate(self.levels):
+            above, above_scores, above_margins = ids, scores, margins
+            n_kept = min(beam if depth < n_levels - 1 else width, level.n_nodes)
+            ids, scores = np.full((n, n_kept), ABSENT, np.int32), np.full((n, n_kept), -np.inf, np.float32)
+            margins = np.zeros((n, n_kept, n_levels), np.float32)
+            products = level.vectors.products_of_children(block, above)
+            seen.append(KnownProducts(above, products))
+            kernels.keep_best(
+                level.vectors.siblings, level.biases, depth, above, above_scores, above_margins, products,
+                ids, scores, margins,
+            )  # fmt: skip
+        return Walk(Ranking(ids, np.exp(scores), None, self.tree.n_labels), margins, seen)
 
-    def block_signals(self, features: sp.csr_array, rows: range, labels: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Say what each level and the prototypes think of some labels (B, W) of some documents: (B, W, levels + 2).
+    def path_margins(self, block: Block, labels: NDArray[np.int32], walk: Walk | None = None) -> NDArray[np.float32]:
+        """Give what each level thinks of some labels (B, W) of some documents: (B, W, levels).
+
+        What a walk has seen of the documents is not worked out again.
+        """
+        seen = [None] * len(self.levels) if walk is None else walk.seen
+        margins = [
+            level.margins(block, ancestors_of(self.tree, labels, depth), known)
+            for depth, (level, known) in enumerate(zip(self.levels, seen, strict=True))
+        ]
+        return np.stack(margins, axis=-1)
+
+    def signals(self, block: Block, labels: NDArray[np.int32], margins: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Say what each level and the prototypes think of some labels (B, W) with known margins: (B, W, levels + 2).
 
         The last two are the logarithm of the score and the likeness to the prototype.
         """
-        block = block_of(features, rows)
-        nodes = [ancestors_of(self.tree, labels, depth) for depth in range(len(self.levels))]
-        margins = [level.margins(block, above) for level, above in zip(self.levels, nodes, strict=True)]
-        return self._with_score_and_likeness(block, labels, np.stack(margins, axis=-1))
+        signals = np.empty((*labels.shape, len(self.levels) + 2), np.float32)
+        kernels.write_signals(margins, self.prototype_vectors.products(block, labels), WIDEST_MARGIN, signals)
+        return signals
 
     def search_numbers(self, beam: int, width: int) -> int:
         """Count the numbers that a search holds of each document."""
@@ -75,30 +108,6 @@ class LinearModel:
     def prototypes(self) -> sp.csr_array:
         """The prototypes as a matrix (labels, features), made anew each time."""
         return self.prototype_vectors.to_matrix()
-
-    def _walk(self, block: Block, n: int, beam: int, width: int) -> tuple[Ranking, NDArray[np.float32]]:
-        """Rank the labels of a block of n documents, and give the margins of their paths, (n, W, levels)."""
-        n_levels = len(self.levels)
-        ids, scores = np.zeros((n, 1), np.int32), np.zeros((n, 1), np.float32)
-        margins = np.zeros((n, 1, n_levels), np.float32)
-        for depth, level in enumerate(self.levels):
-            above, above_scores, above_margins = ids, scores, margins
-            n_kept = min(beam if depth < n_levels - 1 else width, level.n_nodes)
-            ids, scores = np.full((n, n_kept), ABSENT, np.int32), np.full((n, n_kept), -np.inf, np.float32)
-            margins = np.zeros((n, n_kept, n_levels), np.float32)
-            products = level.vectors.products_of_children(block, above)
-            kernels.keep_best(
-                level.vectors.siblings, level.biases, depth, above, above_scores, above_margins, products,
-                ids, scores, margins,
-            )  # fmt: skip
-        return Ranking(ids, np.exp(scores), None, self.tree.n_labels), margins
-
-    def _with_score_and_likeness(
-        self, block: Block, labels: NDArray[np.int32], margins: NDArray[np.float32]
-    ) -> NDArray[np.float32]:
-        signals = np.empty((*labels.shape, len(self.levels) + 2), np.float32)
-        kernels.write_signals(margins, self.prototype_vectors.products(block, labels), WIDEST_MARGIN, signals)
-        return signals
 
 
 def train_linear_model(

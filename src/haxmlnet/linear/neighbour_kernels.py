@@ -8,6 +8,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from haxmlnet.ranking import best_positions
+
 # A document that is less than this part as near as the nearest has no vote: cubed, it would not count.
 _LEAST_PART = np.float32(0.25)
 # No vote at all counts as this share of the votes.
@@ -59,10 +61,12 @@ def find_nearest(  # type: ignore[no-untyped-def]
 
     Those far behind the largest sum on the way are left out. `sums` has a zero for each document.
     """
-    places, keys = np.empty(n_features, np.int32), np.empty(n_features, np.float32)
+    places, weighed = np.empty(n_features, np.int32), np.empty(n_features, np.float32)
+    near, near_sums = np.empty(most_read, np.int32), np.empty(most_read, np.float32)
+    keys, best = np.empty(most_read, np.int64), np.empty(ids.shape[1], np.int64)
     for i in range(len(ids)):
         own = values[starts[i] : starts[i + 1]]
-        n_places, n_read, largest = _find_heaviest(own, places, keys), 0, np.float32(0)
+        n_places, n_read, largest = _find_heaviest(own, places, weighed), 0, np.float32(0)
         for n in range(n_places):
             feature, weight = columns[starts[i] + places[n]], own[places[n]]
             n_read += bounds[feature + 1] - bounds[feature]
@@ -74,14 +78,17 @@ def find_nearest(  # type: ignore[no-untyped-def]
                 sums[owners[position]] = total
                 largest = max(largest, total)
         # To go over all of them once more takes less time than to note which documents were met.
-        least, n_found = max(largest * _LEAST_PART, np.float32(1e-9)), 0
+        least, n_near = max(largest * _LEAST_PART, np.float32(1e-9)), 0
         for n in range(n_places):
             feature = columns[starts[i] + places[n]]
             for position in range(bounds[feature], bounds[feature + 1]):
                 owner = owners[position]
                 if sums[owner] >= least:
-                    n_found = _insert(ids[i], similarities[i], n_found, owner, sums[owner])
+                    near[n_near], near_sums[n_near] = owner, sums[owner]
+                    n_near += 1
                 sums[owner] = 0
+        for place in range(best_positions(near[:n_near], near_sums[:n_near], keys, best)):
+            ids[i, place], similarities[i, place] = near[best[place]], near_sums[best[place]]
 
 
 @numba.njit(cache=True, nogil=True)

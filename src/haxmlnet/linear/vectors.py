@@ -33,6 +33,13 @@ def block_of(features: sp.csr_array, rows: range) -> Block:
     return Block(starts, features.indices, features.data, np.zeros(features.shape[1], np.int32))
 
 
+class KnownProducts(NamedTuple):
+    """Products of documents with all children of some parents, as `products_of_children` gives them."""
+
+    parents: NDArray[np.int32]  # (B, K)
+    products: NDArray[np.float32]  # (B, K, widest)
+
+
 @dataclass(frozen=True)
 class NodeVectors:
     """Sparse vectors of the nodes of a level, those of siblings kept together."""
@@ -84,10 +91,14 @@ class NodeVectors:
         places[self.siblings.nodes] = np.arange(len(places)) - np.repeat(starts[:-1], np.diff(starts))
         return places
 
-    def products(self, block: Block, nodes: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Multiply each document with its nodes (B, W); 0 where a node is absent."""
+    def products(
+        self, block: Block, nodes: NDArray[np.int32], known: KnownProducts | None = None
+    ) -> NDArray[np.float32]:
+        """Multiply each document with its nodes (B, W), but for products that are known; 0 where a node is absent."""
         parents = np.where(nodes == ABSENT, np.int32(ABSENT), self.parent_of[nodes])
         products = np.zeros(nodes.shape, np.float32)
+        if known is not None:
+            kernels.take_known(known.parents, known.products, self._place_of, nodes, parents, products)
         kernels.multiply_nodes(block, self.siblings, self.widest, self._place_of, nodes, parents, products)
         return products
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from haxmlnet.errors import ModelError
-from haxmlnet.linear import LinearLevel, LinearModel, NodeVectors, in_threads, joined
+from haxmlnet.linear import LinearLevel, LinearModel, NodeVectors, block_of, in_threads, joined
 from haxmlnet.linear import names as label_names
 from haxmlnet.linear import neighbours as label_neighbours
 from haxmlnet.linear.names import LabelNames
@@ -112,15 +112,16 @@ class LinearPart:
     def _block_candidates(
         self, features: sp.csr_array, rows: range, near: Near | None, beam: int, width: int
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        candidates, signals = self.model.search_with_signals(features, rows, beam, width)
-        ids, n_found = candidates.ids, candidates.ids.shape[1]
+        block = block_of(features, rows)
+        walk = self.model.walk(block, beam, width)
+        ids, margins = walk.ranking.ids, walk.margins
         for others in self._others(features, rows, near):
             others[marked_in_rows(others, ids)] = ABSENT
             ids = np.concatenate([ids, others], axis=1)
-        if ids.shape[1] > n_found:
-            of_others = self.model.block_signals(features, rows, ids[:, n_found:])
-            signals = np.concatenate([signals, of_others], axis=1)
-        return ids, self._with_others(signals, features, rows, ids, near)
+        if ids.shape[1] > margins.shape[1]:
+            of_others = self.model.path_margins(block, ids[:, margins.shape[1] :], walk)
+            margins = np.concatenate([margins, of_others], axis=1)
+        return ids, self._with_others(self.model.signals(block, ids, margins), features, rows, ids, near)
 
     def signals(
         self, features: sp.csr_array, labels: NDArray[np.int32], near: Near | None, n_threads: int
@@ -129,7 +130,8 @@ class LinearPart:
 
         def signals_of(rows: range) -> NDArray[np.float32]:
             wanted = labels[rows.start : rows.stop]
-            signals = self.model.block_signals(features, rows, wanted)
+            block = block_of(features, rows)
+            signals = self.model.signals(block, wanted, self.model.path_margins(block, wanted))
             return self._with_others(signals, features, rows, wanted, _of(near, rows))
 
         n_numbers = labels.shape[1] * self.n_signals

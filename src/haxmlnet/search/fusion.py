@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numba
@@ -45,11 +46,22 @@ class Fusion:
         """Give the probability of each candidate (documents, W) from its signals (documents, W, S)."""
         probabilities = np.zeros(present.shape, np.float32)
         _fuse(
-            np.ascontiguousarray(signals, np.float32), np.ascontiguousarray(present), self.centre, 1 / self.scale,
-            np.ascontiguousarray(self.inner_weights.T), self.inner_biases, self.outer_weights, self.outer_bias,
-            probabilities,
+            np.ascontiguousarray(signals, np.float32), np.ascontiguousarray(present), *self._folded,
+            self.outer_weights, self.outer_bias, probabilities,
         )  # fmt: skip
         return probabilities
+
+    @cached_property
+    def _folded(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+        """What a unit adds for a signal, what it takes off for the best of the document's, and what it starts from.
+
+        A signal and its distance from the best are two inputs, but of the second only the best is new: so a candidate
+        is multiplied with one weight a signal, and the best ones once a document.
+        """
+        weights = (self.inner_weights / self.scale).T.astype(np.float64)  # (2 S, hidden)
+        itself, behind = np.split(weights, 2)
+        start = self.inner_biases - self.centre.astype(np.float64) @ weights
+        return tuple(np.ascontiguousarray(x, np.float32) for x in (itself + behind, behind, start))  # type: ignore[return-value]
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Give the numbers by name, for saving."""
@@ -87,28 +99,30 @@ def _inputs(signals: NDArray[np.float32], present: NDArray[np.bool_]) -> NDArray
 
 @numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def _fuse(  # type: ignore[no-untyped-def]
-    signals, present, centre, inverse_scale, inner_weights, inner_biases, outer_weights, outer_bias, probabilities
+    signals, present, weights, of_best, start, outer_weights, outer_bias, probabilities
 ):  # fmt: skip
     """Give the output of the network for each candidate that is present, document by document."""
-    n_signals, n_units, zero, one = signals.shape[2], len(inner_biases), np.float32(0), np.float32(1)
-    best, hidden = np.empty(n_signals, np.float32), np.empty(n_units, np.float32)
+    n_signals, n_units, zero, one = signals.shape[2], len(start), np.float32(0), np.float32(1)
+    own_start, hidden = np.empty(n_units, np.float32), np.empty(n_units, np.float32)
     for row in range(signals.shape[0]):
+        for unit in range(n_units):
+            own_start[unit] = start[unit]
         for signal in range(n_signals):
-            best[signal] = -np.inf
+            best = np.float32(-np.inf)
             for candidate in range(signals.shape[1]):
                 if present[row, candidate]:
-                    best[signal] = max(best[signal], signals[row, candidate, signal])
+                    best = max(best, signals[row, candidate, signal])
+            for unit in range(n_units):
+                own_start[unit] -= best * of_best[signal, unit]
         for candidate in range(signals.shape[1]):
             if not present[row, candidate]:
                 continue
             for unit in range(n_units):
-                hidden[unit] = inner_biases[unit]
+                hidden[unit] = own_start[unit]
             for signal in range(n_signals):
-                value, other = signals[row, candidate, signal], n_signals + signal
-                itself = (value - centre[signal]) * inverse_scale[signal]
-                behind = (value - best[signal] - centre[other]) * inverse_scale[other]
+                value = signals[row, candidate, signal]
                 for unit in range(n_units):
-                    hidden[unit] += itself * inner_weights[signal, unit] + behind * inner_weights[other, unit]
+                    hidden[unit] += value * weights[signal, unit]
             output = outer_bias[0]
             for unit in range(n_units):
                 output += max(hidden[unit], zero) * outer_weights[unit]

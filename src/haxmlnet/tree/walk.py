@@ -68,7 +68,7 @@ def _find_values(nodes, values, wanted, found):  # type: ignore[no-untyped-def]
                 found[row, column] = values[row, order[position]]
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _mark(nodes, wanted, marks):  # type: ignore[no-untyped-def]
     for row in range(nodes.shape[0]):
         for column in range(nodes.shape[1]):
@@ -77,7 +77,7 @@ def _mark(nodes, wanted, marks):  # type: ignore[no-untyped-def]
             marks[row, column] = node != ABSENT and position < wanted.shape[1] and wanted[row, position] == node
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _fill_children(starts, children, parents, scores, nodes, node_scores):  # type: ignore[no-untyped-def]
     for row in range(parents.shape[0]):
         n = 0
