@@ -19,41 +19,70 @@ _STEPS_PER_ENTRY = 2
 def multiply_children(block, siblings, parents, products):  # type: ignore[no-untyped-def]
     """Multiply documents with all children of their parents (B, K), into (B, K, widest family)."""
     order, ends = _by_parent(parents, len(siblings.node_starts) - 1)
-    width, begin = parents.shape[1], 0
+    # Each time an array is taken out of a tuple or cut, it is counted as used, which takes longer than a product: so
+    # inner loops get arrays as they are, and numbers.
+    starts, columns, values, table = block.starts, block.columns, block.values, block.table
+    features, weight_ends = siblings.features, siblings.weight_ends
+    places, weights = siblings.places, siblings.values
+    flat, (width, widest), begin = products.reshape(-1), products.shape[1:], 0
     for parent in range(len(ends)):
         if begin == ends[parent]:
             continue
-        pairs, begin = order[begin : ends[parent]], ends[parent]
-        in_table = _pays_a_table(block, siblings, parent, pairs, width)
+        pair, begin = begin, ends[parent]
+        first, stop, base = _family(siblings, parent)
+        in_table = _pays_a_table(starts, stop - first, order, pair, begin, width)
         if in_table:
-            _write_table(siblings, parent, block.table, 1)
-        for pair in pairs:
-            i = pair // width
-            _multiply(block, i, in_table, siblings, parent, products[i, pair % width])
+            _write_table(table, features, first, stop, 1)
+        for n in range(pair, begin):
+            i = order[n] // width
+            _multiply(
+                starts[i], starts[i + 1], columns, values, table, in_table, features, first, stop, weight_ends, base,
+                places, weights, flat, order[n] * widest, widest,
+            )  # fmt: skip
         if in_table:
-            _write_table(siblings, parent, block.table, 0)
+            _write_table(table, features, first, stop, 0)
 
 
 @numba.njit(cache=True, nogil=True)
 def multiply_nodes(block, siblings, widest, place_of, nodes, parents, products):  # type: ignore[no-untyped-def]
     """Multiply documents with some nodes (B, W) of known parents (B, W); products of absent ones stay as they are."""
     order, ends = _by_parent(parents, len(siblings.node_starts) - 1)
+    starts, columns, values, table = block.starts, block.columns, block.values, block.table
+    features, weight_ends = siblings.features, siblings.weight_ends
+    places, weights = siblings.places, siblings.values
     family, width, begin = np.empty(widest, np.float32), parents.shape[1], 0
     for parent in range(len(ends)):
         if begin == ends[parent]:
             continue
-        pairs, begin, last = order[begin : ends[parent]], ends[parent], -1
-        in_table = _pays_a_table(block, siblings, parent, pairs, width)
+        pair, begin, last = begin, ends[parent], -1
+        first, stop, base = _family(siblings, parent)
+        in_table = _pays_a_table(starts, stop - first, order, pair, begin, width)
         if in_table:
-            _write_table(siblings, parent, block.table, 1)
-        for pair in pairs:
-            i, place = pair // width, pair % width
+            _write_table(table, features, first, stop, 1)
+        for n in range(pair, begin):
+            i, place = order[n] // width, order[n] % width
+            sibling = place_of[nodes[i, place]]
+            if i != last and (n + 1 == begin or order[n + 1] // width != i):
+                products[i, place] = _multiply_one(
+                    starts[i], starts[i + 1], columns, values, table, in_table, features, first, stop, weight_ends,
+                    base, places, weights, sibling,
+                )  # fmt: skip
+                continue
             if i != last:
-                _multiply(block, i, in_table, siblings, parent, family)
+                _multiply(
+                    starts[i], starts[i + 1], columns, values, table, in_table, features, first, stop, weight_ends,
+                    base, places, weights, family, 0, widest,
+                )  # fmt: skip
                 last = i
-            products[i, place] = family[place_of[nodes[i, place]]]
+            products[i, place] = family[sibling]
         if in_table:
-            _write_table(siblings, parent, block.table, 0)
+            _write_table(table, features, first, stop, 0)
+
+
+@numba.njit(cache=True, nogil=True)
+def _family(siblings, parent):  # type: ignore[no-untyped-def]
+    """Say where the features of a family begin and end, and where its weights begin."""
+    return siblings.feature_starts[parent], siblings.feature_starts[parent + 1], siblings.weight_starts[parent]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -97,53 +126,69 @@ def _by_parent(parents, n_parents):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _pays_a_table(block, siblings, parent, pairs, width):  # type: ignore[no-untyped-def]
+def _pays_a_table(starts, n_features, order, first, stop, width):  # type: ignore[no-untyped-def]
     """Say whether the features of these documents are found sooner in a table than by halving the family's."""
     n_lookups, last = 0, -1
-    for pair in pairs:
-        i = pair // width
+    for n in range(first, stop):
+        i = order[n] // width
         if i != last:
-            n_lookups += block.starts[i + 1] - block.starts[i]
+            n_lookups += starts[i + 1] - starts[i]
             last = i
-    n_features = siblings.feature_starts[parent + 1] - siblings.feature_starts[parent]
     return n_lookups * (np.log2(n_features + 1) + 1) > _STEPS_PER_ENTRY * n_features
 
 
 @numba.njit(cache=True, nogil=True)
-def _write_table(siblings, parent, table, factor):  # type: ignore[no-untyped-def]
+def _write_table(table, features, first, stop, factor):  # type: ignore[no-untyped-def]
     """Write the place of each feature of a family, from 1, or 0 to clear them."""
-    first = siblings.feature_starts[parent]
-    for position in range(first, siblings.feature_starts[parent + 1]):
-        table[siblings.features[position]] = factor * (position - first + 1)
+    for position in range(first, stop):
+        table[features[position]] = factor * (position - first + 1)
 
 
 @numba.njit(cache=True, nogil=True)
-def _multiply(block, i, in_table, siblings, parent, products):  # type: ignore[no-untyped-def]
-    """Multiply a document with the weights of the children of a parent."""
-    first, base = siblings.feature_starts[parent], siblings.weight_starts[parent]
-    features = siblings.features[first : siblings.feature_starts[parent + 1]]
-    ends = siblings.weight_ends[first : siblings.feature_starts[parent + 1]]
-    for place in range(len(products)):
+def _multiply(  # type: ignore[no-untyped-def]
+    entry, last, columns, values, table, in_table, features, first, stop, weight_ends, base, places, weights,
+    products, start, widest,
+):  # fmt: skip
+    """Multiply a document with the weights of the children of a parent, into `widest` products from `start` on."""
+    for place in range(start, start + widest):
         products[place] = 0
-    for entry in range(block.starts[i], block.starts[i + 1]):
-        column = block.columns[entry]
-        found = block.table[column] if in_table else _find(features, column)
-        if found == 0:
-            continue
-        begin = base + ends[found - 2] if found > 1 else base
-        for position in range(begin, base + ends[found - 1]):
-            products[siblings.places[position]] += block.values[entry] * siblings.values[position]
+    while entry < last:
+        found = table[columns[entry]] if in_table else _find(features, first, stop, columns[entry])
+        if found > 0:
+            begin = base + weight_ends[first + found - 2] if found > 1 else base
+            for position in range(begin, base + weight_ends[first + found - 1]):
+                products[start + places[position]] += values[entry] * weights[position]
+        entry += 1
 
 
 @numba.njit(cache=True, nogil=True)
-def _find(features, feature):  # type: ignore[no-untyped-def]
-    """Give the place of a feature among sorted ones, from 1; 0 where it is not among them."""
-    first, n_left = 0, len(features)
+def _multiply_one(  # type: ignore[no-untyped-def]
+    entry, last, columns, values, table, in_table, features, first, stop, weight_ends, base, places, weights, sibling
+):
+    """Multiply a document with the weights of one child of a parent, in the same order."""
+    product = np.float32(0)
+    while entry < last:
+        found = table[columns[entry]] if in_table else _find(features, first, stop, columns[entry])
+        if found > 0:
+            position = base + weight_ends[first + found - 2] if found > 1 else base
+            end = base + weight_ends[first + found - 1]
+            while position < end and places[position] < sibling:
+                position += 1
+            if position < end and places[position] == sibling:
+                product += values[entry] * weights[position]
+        entry += 1
+    return product
+
+
+@numba.njit(cache=True, nogil=True)
+def _find(features, first, stop, feature):  # type: ignore[no-untyped-def]
+    """Give the place of a feature among sorted ones from first to stop, from 1; 0 where it is not among them."""
+    at, n_left = first, stop - first
     while n_left > 1:
         half = n_left >> 1
-        first = first + half if features[first + half] <= feature else first
+        at = at + half if features[at + half] <= feature else at
         n_left -= half
-    return first + 1 if n_left and features[first] == feature else 0
+    return at - first + 1 if n_left and features[at] == feature else 0
 
 
 @numba.njit(cache=True, nogil=True)
@@ -154,8 +199,8 @@ def keep_best(  # type: ignore[no-untyped-def]
 
     Each takes the margins of its path with it, (B, W, levels), of which that at `depth` is its own.
     """
-    one, zero = np.float32(1), np.float32(0)
-    most = min(above.shape[1] * products.shape[2], len(siblings.nodes))
+    one, zero, node_starts, all_nodes = np.float32(1), np.float32(0), siblings.node_starts, siblings.nodes
+    most = min(above.shape[1] * products.shape[2], len(all_nodes))
     nodes, origins = np.empty(most, np.int32), np.empty(most, np.int32)
     node_scores, node_margins = np.empty(most, np.float32), np.empty(most, np.float32)
     keys, best = np.empty(most, np.int64), np.empty(ids.shape[1], np.int64)
@@ -165,9 +210,9 @@ def keep_best(  # type: ignore[no-untyped-def]
             parent = above[i, origin]
             if parent == ABSENT:
                 continue
-            first = siblings.node_starts[parent]
-            for place in range(siblings.node_starts[parent + 1] - first):
-                node = siblings.nodes[first + place]
+            first = node_starts[parent]
+            for place in range(node_starts[parent + 1] - first):
+                node = all_nodes[first + place]
                 margin = products[i, origin, place] + biases[node]
                 hinge = max(one - margin, zero)
                 nodes[n], origins[n], node_margins[n] = node, origin, margin

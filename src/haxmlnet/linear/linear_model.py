@@ -20,8 +20,8 @@ from haxmlnet.ranking import ABSENT, Ranking
 from haxmlnet.tree import LabelTree, ancestors_of
 from haxmlnet.tree.walk import parents_at
 
-# More documents share what is read of a family's weights, until their own numbers crowd the caches.
-BLOCK_DOCUMENTS = 2048
+# More documents share what is read of a family's weights.
+BLOCK_DOCUMENTS = 4096
 # Numbers in the largest array of a block: 32 MB.
 LARGEST_ARRAY = 2**23
 # Margins beyond these say nothing more; an outlier would drown the rest.
@@ -89,12 +89,18 @@ class LinearModel:
         ]
         return np.stack(margins, axis=-1)
 
-    def signals(self, block: Block, labels: NDArray[np.int32], margins: NDArray[np.float32]) -> NDArray[np.float32]:
+    def signals(
+        self,
+        block: Block,
+        labels: NDArray[np.int32],
+        margins: NDArray[np.float32],
+        out: NDArray[np.float32] | None = None,
+    ) -> NDArray[np.float32]:
         """Say what each level and the prototypes think of some labels (B, W) with known margins: (B, W, levels + 2).
 
         The last two are the logarithm of the score and the likeness to the prototype.
         """
-        signals = np.empty((*labels.shape, len(self.levels) + 2), np.float32)
+        signals = np.empty((*labels.shape, len(self.levels) + 2), np.float32) if out is None else out
         kernels.write_signals(margins, self.prototype_vectors.products(block, labels), WIDEST_MARGIN, signals)
         return signals
 
@@ -183,8 +189,9 @@ def in_threads(work: Callable[[range], T], n_documents: int, n_threads: int, n_n
 
     `n_numbers` is the size of what is held of each document.
     """
-    size = min(BLOCK_DOCUMENTS, LARGEST_ARRAY // n_numbers, -(-n_documents // n_threads))
-    starts = range(0, max(n_documents, 1), max(size, 1))
+    most = max(min(BLOCK_DOCUMENTS, LARGEST_ARRAY // n_numbers), 1)
+    n_rounds = max(-(-n_documents // (most * n_threads)), 1)
+    starts = range(0, max(n_documents, 1), max(-(-n_documents // (n_rounds * n_threads)), 1))
     blocks = [range(start, min(start + starts.step, n_documents)) for start in starts]
     if n_threads == 1 or len(blocks) < 2:
         yield from map(work, blocks)

@@ -18,7 +18,7 @@ from haxmlnet.data.arrays import csr_view
 from haxmlnet.data.labels import LabelIndex
 from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
 from haxmlnet.errors import ModelError
-from haxmlnet.ranking import ABSENT
+from haxmlnet.ranking import ABSENT, best_positions
 from haxmlnet.text.tokenizer import WordTokenizer
 
 N_SIGNALS = 3
@@ -53,9 +53,14 @@ class LabelNames:
         totals = np.bincount(owners, weights, len(words)).astype(np.float32)
         return cls(matrix, totals, _index(matrix))
 
-    def signals(self, features: sp.csr_array, rows: range, labels: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Say of some labels (B, W) what the documents have of their names: share, weight, and weight of the rest."""
-        signals = np.zeros((*labels.shape, N_SIGNALS), np.float32)
+    def signals(
+        self, features: sp.csr_array, rows: range, labels: NDArray[np.int32], out: NDArray[np.float32] | None = None
+    ) -> NDArray[np.float32]:
+        """Say of some labels (B, W) what the documents have of their names: share, weight, and weight of the rest.
+
+        With `out`, an array of zeros, they are written there.
+        """
+        signals = np.zeros((*labels.shape, N_SIGNALS), np.float32) if out is None else out
         _write_signals(
             *_documents(features, rows), self.words.indptr, self.words.indices, self.words.data, self.totals,
             labels, signals,
@@ -152,27 +157,41 @@ def _write_mentioned(  # type: ignore[no-untyped-def]
     most_visited, ids,
 ):  # fmt: skip
     seen = np.full(len(totals), -1, np.int32)
-    found_labels, keys = np.empty(most_visited, np.int32), np.empty(most_visited, np.float32)
+    found_labels, weights_found = np.empty(most_visited, np.int32), np.empty(most_visited, np.float32)
+    keys, best = np.empty(most_visited, np.int64), np.empty(ids.shape[1], np.int64)
     for i in range(len(ids)):
         document = columns[starts[i] : starts[i + 1]]
-        n_labels = np.empty(len(document), np.int64)
-        for j, word in enumerate(document):
-            last_document[word] = i
-            n_labels[j] = index_bounds[word + 1] - index_bounds[word]
         n_visited, n_found = 0, 0
-        for j in np.argsort(n_labels, kind="mergesort"):
-            n_visited += n_labels[j]
+        for word in _rarest_first(document, index_bounds, last_document, i):
+            n_visited += index_bounds[word + 1] - index_bounds[word]
             if n_visited > most_visited:
                 break
-            for position in range(index_bounds[document[j]], index_bounds[document[j] + 1]):
+            for position in range(index_bounds[word], index_bounds[word + 1]):
                 label = index_labels[position]
                 if seen[label] == i:
                     continue
                 seen[label] = i
                 found = _weight_found(bounds, words, weights, last_document, i, label)
                 if found >= least_share * totals[label]:
-                    found_labels[n_found], keys[n_found] = label, -found * found / totals[label]
+                    found_labels[n_found], weights_found[n_found] = label, found * found / totals[label]
                     n_found += 1
-        best = np.argsort(keys[:n_found], kind="mergesort")
-        for place in range(min(n_found, ids.shape[1])):
+        for place in range(best_positions(found_labels[:n_found], weights_found[:n_found], keys, best)):
             ids[i, place] = found_labels[best[place]]
+
+
+@numba.njit(cache=True, nogil=True)
+def _rarest_first(document, index_bounds, last_document, i):  # type: ignore[no-untyped-def]
+    """Order the words of a document that are in names by the number of their labels, and mark all its words."""
+    words, n_labels, n = np.empty(len(document), np.int32), np.empty(len(document), np.int64), 0
+    for word in document:
+        last_document[word] = i
+        n_own = index_bounds[word + 1] - index_bounds[word]
+        if n_own == 0:
+            continue
+        place = n
+        while place > 0 and n_labels[place - 1] > n_own:
+            words[place], n_labels[place] = words[place - 1], n_labels[place - 1]
+            place -= 1
+        words[place], n_labels[place] = word, n_own
+        n += 1
+    return words[:n]

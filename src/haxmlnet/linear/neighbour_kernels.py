@@ -62,8 +62,9 @@ def find_nearest(  # type: ignore[no-untyped-def]
     Those far behind the largest sum on the way are left out. `sums` has a zero for each document.
     """
     places, weighed = np.empty(n_features, np.int32), np.empty(n_features, np.float32)
-    near, near_sums = np.empty(most_read, np.int32), np.empty(most_read, np.float32)
-    keys, best = np.empty(most_read, np.int64), np.empty(ids.shape[1], np.int64)
+    n_room = 4 * ids.shape[1]
+    near, near_sums = np.empty(n_room, np.int32), np.empty(n_room, np.float32)
+    keys, best = np.empty(n_room, np.int64), np.empty(ids.shape[1], np.int64)
     for i in range(len(ids)):
         own = values[starts[i] : starts[i + 1]]
         n_places, n_read, largest = _find_heaviest(own, places, weighed), 0, np.float32(0)
@@ -86,6 +87,10 @@ def find_nearest(  # type: ignore[no-untyped-def]
                 if sums[owner] >= least:
                     near[n_near], near_sums[n_near] = owner, sums[owner]
                     n_near += 1
+                    if n_near == n_room:  # none that is less near than the last of these can be among the nearest
+                        n_near = best_positions(near, near_sums, keys, best)
+                        near[:n_near], near_sums[:n_near] = near[best], near_sums[best]
+                        least = near_sums[n_near - 1]
                 sums[owner] = 0
         for place in range(best_positions(near[:n_near], near_sums[:n_near], keys, best)):
             ids[i, place], similarities[i, place] = near[best[place]], near_sums[best[place]]

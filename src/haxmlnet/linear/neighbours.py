@@ -118,9 +118,11 @@ class Neighbours:
         )
         return ids
 
-    def signals(self, near: Near, labels: NDArray[np.int32]) -> NDArray[np.float32]:
+    def signals(
+        self, near: Near, labels: NDArray[np.int32], out: NDArray[np.float32] | None = None
+    ) -> NDArray[np.float32]:
         """Say of some labels (B, W) how the nearest documents vote, and how near the nearest is that has them."""
-        signals = np.zeros((*labels.shape, N_SIGNALS), np.float32)
+        signals = np.empty((*labels.shape, N_SIGNALS), np.float32) if out is None else out
         kernels.write_signals(
             near.ids, near.similarities, np.array(VOTES), self._label_bounds, self.targets.indices, self._votes,
             labels, signals,

@@ -13,11 +13,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from haxmlnet.errors import ModelError
-from haxmlnet.linear import LinearLevel, LinearModel, NodeVectors, block_of, in_threads, joined
+from haxmlnet.linear import LinearLevel, LinearModel, NodeVectors, in_threads, joined
 from haxmlnet.linear import names as label_names
 from haxmlnet.linear import neighbours as label_neighbours
 from haxmlnet.linear.names import LabelNames
 from haxmlnet.linear.neighbours import Near, Neighbours
+from haxmlnet.linear.vectors import Block, block_of
 from haxmlnet.ranking import ABSENT, Ranking, rank
 from haxmlnet.saved import SavedModel
 from haxmlnet.search.fusion import Fusion, fit_fusion
@@ -27,9 +28,9 @@ from haxmlnet.tree.walk import parents_at
 
 # Labels of a document that the rule of fusion compares: the best ones of the classifiers, those that it mentions, and
 # those of training documents that are like it.
-CANDIDATES = 64
-MENTIONED = 32
-NEIGHBOURING = 16
+CANDIDATES = 32
+MENTIONED = 16
+NEIGHBOURING = 8
 # More nodes in the first level than this take longer to train than one more level above them.
 MAX_FIRST_LEVEL = 512
 MAX_FAN_OUT = 32
@@ -121,7 +122,7 @@ class LinearPart:
         if ids.shape[1] > margins.shape[1]:
             of_others = self.model.path_margins(block, ids[:, margins.shape[1] :], walk)
             margins = np.concatenate([margins, of_others], axis=1)
-        return ids, self._with_others(self.model.signals(block, ids, margins), features, rows, ids, near)
+        return ids, self._signals(block, margins, features, rows, ids, near)
 
     def signals(
         self, features: sp.csr_array, labels: NDArray[np.int32], near: Near | None, n_threads: int
@@ -131,8 +132,8 @@ class LinearPart:
         def signals_of(rows: range) -> NDArray[np.float32]:
             wanted = labels[rows.start : rows.stop]
             block = block_of(features, rows)
-            signals = self.model.signals(block, wanted, self.model.path_margins(block, wanted))
-            return self._with_others(signals, features, rows, wanted, _of(near, rows))
+            margins = self.model.path_margins(block, wanted)
+            return self._signals(block, margins, features, rows, wanted, _of(near, rows))
 
         n_numbers = labels.shape[1] * self.n_signals
         return np.concatenate(list(in_threads(signals_of, features.shape[0], n_threads, n_numbers)))
@@ -146,20 +147,25 @@ class LinearPart:
             others.append(self.neighbours.proposed(near, NEIGHBOURING))
         return others
 
-    def _with_others(
+    def _signals(
         self,
-        signals: NDArray[np.float32],
+        block: Block,
+        margins: NDArray[np.float32],
         features: sp.csr_array,
         rows: range,
         labels: NDArray[np.int32],
         near: Near | None,
     ) -> NDArray[np.float32]:
-        parts = [signals, self._frequencies[labels][..., None]]
+        """Put all that is known of some labels (B, W) into one array (B, W, signals)."""
+        signals = np.zeros((*labels.shape, self.n_signals), np.float32)
+        n = len(self.model.levels) + 2
+        self.model.signals(block, labels, margins, out=signals[..., :n])
+        signals[..., n] = self._frequencies[labels]
         if self.names is not None:
-            parts.append(self.names.signals(features, rows, labels))
+            self.names.signals(features, rows, labels, out=signals[..., n + 1 : n + 1 + label_names.N_SIGNALS])
         if self.neighbours is not None and near is not None:
-            parts.append(self.neighbours.signals(near, labels))
-        return np.concatenate(parts, axis=-1)
+            self.neighbours.signals(near, labels, out=signals[..., -label_neighbours.N_SIGNALS :])
+        return signals
 
     @cached_property
     def _frequencies(self) -> NDArray[np.float32]:
