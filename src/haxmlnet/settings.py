@@ -164,8 +164,8 @@ class LinearTreeSettings:
     beam: int = _as_in(Settings, "beam", 10)
     C: float = setting(1.0, "Weight of the errors against large weights in a linear classifier.", minimum=1e-6)
     prune: float = setting(0.1, "Weights of linear classifiers that are smaller than this are dropped.", minimum=0)
-    hard_negatives: int = setting(
-        10,
+    hard_negatives: int | None = setting(
+        None,
         "A node also learns from documents for which its parent is among so many best ones; 0: from those of its "
         "parent alone.",
         minimum=0,
@@ -312,6 +312,11 @@ def _is_number(value: Any) -> bool:
 
 def _is_whole(value: Any) -> bool:
     return not isinstance(value, bool | str) and _is_number(value) and value == int(value)
+
+
+def linear_hard_negatives(n_labels: int) -> int:
+    """Choose `hard_negatives` of LinearTree by the number of labels: with many, more take long and gain little."""
+    return 25 if n_labels <= 10_000 else 10
 
 
 def resolved_settings(values: Mapping[str, Any], n_documents: int, n_labels: int) -> dict[str, Any]:

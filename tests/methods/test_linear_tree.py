@@ -72,6 +72,23 @@ def test_the_first_model_is_kept_where_few_documents_were_held_out(few, n_traini
     assert len(model.parts_) == 2
 
 
+@pytest.mark.parametrize(
+    ("given", "n_labels", "expected"), [(None, 10_000, 25), (None, 10_001, 10), (0, 24, 0), (3, 24, 3)]
+)
+def test_hard_negatives_follow_the_number_of_labels_unless_given(given, n_labels, expected, tiny_corpus, monkeypatch):
+    wrong = []
+
+    def train(*arguments, hard_negatives, **settings):
+        wrong.append(hard_negatives)
+        return train_linear_model(*arguments, hard_negatives=hard_negatives, **settings)
+
+    monkeypatch.setattr("haxmlnet.methods.linear_tree.train_linear_model", train)
+    names = [f"label {i}" for i in range(n_labels)]
+    targets = np.arange(len(tiny_corpus[0]))[:, None] % 5 == np.arange(n_labels)
+    LinearTree(n_jobs=1, fusion=False, hard_negatives=given).fit(tiny_corpus[0], targets, label_names=names)
+    assert wrong == [expected]
+
+
 @pytest.mark.parametrize("method", [LinearTree, OneVsRestSVM])
 def test_features_do_as_well_as_the_texts_they_were_made_of(method, tiny_corpus, unseen_documents, as_features):
     train, test = as_features

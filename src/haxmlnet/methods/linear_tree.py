@@ -27,7 +27,7 @@ from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking, average_rankings, width_per_tree
 from haxmlnet.saved import SavedModel
 from haxmlnet.search.fusion import MIN_DOCUMENTS, Fusion
-from haxmlnet.settings import LinearTreeSettings
+from haxmlnet.settings import LinearTreeSettings, linear_hard_negatives
 from haxmlnet.store import write_arrays
 from haxmlnet.tree import LabelTree, build_label_tree, choose_level_sizes, label_features
 
@@ -132,6 +132,7 @@ def _trained_model(
     settings: dict[str, Any],
     progress: Progress,
 ) -> LinearModel:
+    hard_negatives = settings["hard_negatives"]
     return train_linear_model(
         features,
         targets,
@@ -139,7 +140,7 @@ def _trained_model(
         prototypes,
         C=settings["C"],
         prune=settings["prune"],
-        hard_negatives=settings["hard_negatives"],
+        hard_negatives=linear_hard_negatives(tree.n_labels) if hard_negatives is None else hard_negatives,
         seed=settings["random_state"],
         n_threads=settings["n_jobs"] or usable_cores(),
         progress=progress,

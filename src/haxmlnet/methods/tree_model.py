@@ -35,7 +35,7 @@ from haxmlnet.progress import Progress
 from haxmlnet.ranking import ABSENT, Ranking, rank
 from haxmlnet.search.descend import Paths, Proposals, search_levels, search_tree
 from haxmlnet.search.fusion import MIN_DOCUMENTS, fit_fusion
-from haxmlnet.settings import LinearTreeSettings
+from haxmlnet.settings import LinearTreeSettings, linear_hard_negatives
 from haxmlnet.training.candidates import CandidateSource
 from haxmlnet.training.checkpoints import Checkpoints
 from haxmlnet.training.hardware import chosen_device
@@ -200,7 +200,7 @@ def _linear_part(
             prototypes,
             C=LinearTreeSettings.C,
             prune=LinearTreeSettings.prune,
-            hard_negatives=LinearTreeSettings.hard_negatives,
+            hard_negatives=linear_hard_negatives(tree.n_labels),
             seed=settings["random_state"],
             n_threads=n_threads,
             progress=progress,

@@ -15,7 +15,7 @@ from haxmlnet.methods.linear_part import learns_anew
 from haxmlnet.methods.planning.calibration import random_targets
 from haxmlnet.methods.planning.shape import ModelShape, even_tree
 from haxmlnet.progress import Progress
-from haxmlnet.settings import LinearTreeSettings
+from haxmlnet.settings import LinearTreeSettings, linear_hard_negatives
 from haxmlnet.training.hardware import training_threads
 from haxmlnet.tree import LabelTree, build_label_tree, label_features
 
@@ -56,26 +56,28 @@ def linear_seconds(shape: ModelShape) -> float:
     documents = _documents(shape, targets)
     prototypes = label_features(documents, targets, WORDS_OF_LABEL)
 
+    n_wrong = linear_hard_negatives(shape.sizes.n_labels)
+
     def train() -> None:
         train_linear_model(
             documents, targets, tree, prototypes, C=LinearTreeSettings.C, prune=LinearTreeSettings.prune,
-            hard_negatives=LinearTreeSettings.hard_negatives, seed=0, n_threads=torch.get_num_threads(),
+            hard_negatives=n_wrong, seed=0, n_threads=torch.get_num_threads(),
             progress=Progress(),
         )  # fmt: skip
 
     with training_threads(shape.settings["n_jobs"]):
         seconds = _second_time(train)
-    labels_per_document = shape.sizes.labels_per_document
-    visits = shape.sizes.n_documents * _visits(shape.linear_tree, labels_per_document)
-    rate = seconds / (n_documents * _visits(tree, labels_per_document))
+    n_best = shape.sizes.labels_per_document + n_wrong
+    visits = shape.sizes.n_documents * _visits(shape.linear_tree, n_best)
+    rate = seconds / (n_documents * _visits(tree, n_best))
     # Trained first beside the documents held out, then on all.
     n_trainings = 1 + learns_anew(shape.n_held_out, shape.sizes.n_documents)
     return float(n_trainings * shape.settings["n_trees"] * rate * visits)
 
 
-def _visits(tree: LabelTree, labels_per_document: float) -> float:
+def _visits(tree: LabelTree, n_best: float) -> float:
     """Count the classifiers that a document teaches: all of the first level, then the children of its best nodes."""
-    sizes, n_best = tree.level_sizes, labels_per_document + LinearTreeSettings.hard_negatives
+    sizes = tree.level_sizes
     below = sum(min(n_best, above) * nodes / above for above, nodes in pairwise(sizes))
     return sizes[0] + below
 
