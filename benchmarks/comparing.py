@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from benchmarks.bootstrap import Difference, Differences, differences_to_best
 from benchmarks.inputs import SUMMARY, write_json
-from benchmarks.judging import METRICS, Truth, document_values, read_predictions
+from benchmarks.judging import METRICS, RANKED, Truth, document_values, read_predictions
 from benchmarks.summaries import Group, Row, run_of
 
 SEED = 0
@@ -21,7 +21,8 @@ SEED = 0
 def with_differences(groups: list[Group], work: Path, kept: Path) -> list[Group]:
     """Add the differences: those kept, if they are of the same runs, else computed anew, else none.
 
-    Rows whose predictions are not at hand keep what was computed of the same runs before.
+    Rows whose predictions are not at hand keep what was computed of the same runs before. Of the peers, only those that
+    are the best in a metric need to be at hand.
     """
     stored: dict[str, Any] = json.loads(kept.read_text("utf-8")) if kept.exists() else {}
     completed = []
@@ -29,7 +30,10 @@ def with_differences(groups: list[Group], work: Path, kept: Path) -> list[Group]
         entry = stored.get(group.name, {})
         if entry.get("keys") != group.keys:
             known = replace(group, rows=[row for row in group.rows if _is_at_hand(row, work)])
-            to_peers, to_unchanged = compute_differences(known, work) if _peers(known) == _peers(group) else ({}, {})
+            best = _best_peers(group)
+            metrics = [metric for metric in METRICS if best.get(metric) in [None, *_peers(known)]]
+            to_peers, to_unchanged = compute_differences(known, work) if {*RANKED} <= {*metrics} else ({}, {})
+            to_peers = {name: {metric: row[metric] for metric in metrics} for name, row in to_peers.items()}
             if to_peers or to_unchanged:
                 differences, changes = _as_json(to_peers), _as_json(to_unchanged)
                 entry = stored[group.name] = {"keys": known.keys, "differences": differences, "changes": changes}
@@ -44,6 +48,14 @@ def with_differences(groups: list[Group], work: Path, kept: Path) -> list[Group]
 
 def _peers(group: Group) -> list[str]:
     return [row.name for row in group.rows if row.is_peer]
+
+
+def _best_peers(group: Group) -> dict[str, str]:
+    """Name the best peer in each metric; empty where there is none."""
+    peers = [row for row in group.rows if row.is_peer]
+    if not peers:
+        return {}
+    return {metric: max(peers, key=lambda row: row.mean(metric)).name for metric in METRICS}
 
 
 def _still_true(entry: dict[str, Any], group: Group) -> dict[str, Any]:

@@ -160,6 +160,19 @@ def test_a_row_without_predictions_leaves_the_others_their_differences(judged, t
     assert cells(accuracy_table(group), "LinearTree")[1] == "70.00"
 
 
+def test_a_peer_that_is_best_in_nothing_need_not_be_at_hand(judged):
+    records, work, kept = judged
+    (first,) = with_differences(group_records(records), work, kept)
+    (group,) = with_differences(group_records([*records, result("OneVsRestSVM", 40, peer=True)]), work, kept)
+    assert group.differences == first.differences
+    best_in_tail = result("OneVsRestSVM", 40, peer=True)
+    best_in_tail["metrics"]["tail P@5"] = 99
+    (group,) = with_differences(group_records([*records, best_in_tail]), work, kept)
+    assert group.differences["HAXMLNet"] == {
+        metric: value for metric, value in first.differences["HAXMLNet"].items() if metric != "tail P@5"
+    }
+
+
 def test_rows_that_changed_lose_their_differences(judged, tmp_path):
     records, work, kept = judged
     with_differences(group_records(records), work, kept)
