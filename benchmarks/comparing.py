@@ -34,11 +34,16 @@ def with_differences(groups: list[Group], work: Path, kept: Path) -> list[Group]
             metrics = [metric for metric in METRICS if best.get(metric) in [None, *_peers(known)]]
             to_peers, to_unchanged = compute_differences(known, work) if {*RANKED} <= {*metrics} else ({}, {})
             to_peers = {name: {metric: row[metric] for metric in metrics} for name, row in to_peers.items()}
+            before = _still_true(entry, group)
             if to_peers or to_unchanged:
-                differences, changes = _as_json(to_peers), _as_json(to_unchanged)
-                entry = stored[group.name] = {"keys": known.keys, "differences": differences, "changes": changes}
+                earlier = [key for key in entry.get("keys", []) if key in group.keys and key not in known.keys]
+                entry = stored[group.name] = {
+                    "keys": [*known.keys, *earlier],
+                    "differences": before["differences"] | _as_json(to_peers),
+                    "changes": before["changes"] | _as_json(to_unchanged),
+                }
             else:
-                entry = _still_true(entry, group)
+                entry = before
         differences, changes = (_from_json(entry.get(part, {})) for part in ("differences", "changes"))
         completed.append(replace(group, differences=differences, changes=changes))
     if stored:

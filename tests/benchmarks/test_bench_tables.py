@@ -123,6 +123,13 @@ def test_a_changed_setting_is_compared_with_the_same_method_without_the_change(j
     assert cells(table, "`C=2`")[7].startswith("-50.00 [-5")
     assert "LinearTree" not in table  # nothing of it was changed
     assert with_differences(group_records(list(found)), work / "empty", kept) == [group]
+    # Another change later, when the predictions of the first are no longer at hand, takes nothing from it.
+    (work / "predictions" / f"{run_of(changed).file_name}.npz").unlink()
+    later = result("LinearTree (C=2)", 50, split="dev")
+    (work / "predictions" / f"{run_of(later).file_name}.npz").write_bytes(half.read_bytes())
+    (both,) = with_differences(group_records([*found, later]), work, kept)
+    assert both.changes.keys() == {"HAXMLNet (C=2)", "LinearTree (C=2)"}
+    assert both.changes["HAXMLNet (C=2)"] == group.changes["HAXMLNet (C=2)"]
 
 
 def test_several_changes_are_compared_with_the_most_of_the_first_ones():
