@@ -41,9 +41,9 @@ def solve_nodes(  # type: ignore[no-untyped-def]
             order, own_starts, own_columns, own_values, own_squares, features = _family(
                 rows, starts, columns, values, squares, places, most_copied
             )
-        biases[i] = _solve(
-            order, _signs(rows, positive), own_starts, own_columns, own_values, own_squares, weights, C, tolerance,
-            max_passes, np.uint64(seed) * np.uint64(2654435761) + np.uint64(node) + np.uint64(1),
+        biases[i] = solve(
+            order, _signs(rows, positive), own_starts, own_columns, own_values, own_squares, weights,
+            np.zeros(len(rows), np.float32), np.float32(0), C, tolerance, max_passes, mixed_state(seed, node),
         )  # fmt: skip
         first = n_kept
         for place in range(len(features)):
@@ -131,16 +131,24 @@ def _product(weights, columns, values, entry, stop):  # type: ignore[no-untyped-
 
 
 @numba.njit(cache=True, nogil=True)
-def _solve(  # type: ignore[no-untyped-def]
-    rows, signs, starts, columns, values, squares, weights, C, tolerance, max_passes, state
+def mixed_state(seed, node):  # type: ignore[no-untyped-def]
+    """Give the state that random numbers of a node begin with; it is not zero."""
+    return np.uint64(seed) * np.uint64(2654435761) + np.uint64(node) + np.uint64(1)
+
+
+@numba.njit(cache=True, nogil=True)
+def solve(  # type: ignore[no-untyped-def]
+    rows, signs, starts, columns, values, squares, weights, duals, bias, C, tolerance, max_passes, state
 ):  # fmt: skip
-    """Minimise |w|^2 / 2 + C sum max(0, 1 - sign (w x + b))^2 into `weights`, which begin as zero; give b."""
+    """Minimise |w|^2 / 2 + C sum max(0, 1 - sign (w x + b))^2 into `weights` and `duals`; give b.
+
+    All are zero at first, or what an earlier call made of them with fewer documents.
+    """
     n = len(rows)
-    duals = np.zeros(n, np.float32)
     order = np.arange(n)
     n_active = n
     ridge, one, zero = np.float32(0.5 / C), np.float32(1), np.float32(0)
-    bias, bound = zero, np.float32(np.inf)
+    bias, bound = np.float32(bias), np.float32(np.inf)
     for _ in range(max_passes):
         highest, lowest = np.float32(-np.inf), np.float32(np.inf)
         position = 0

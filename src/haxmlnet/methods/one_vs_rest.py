@@ -12,8 +12,8 @@ from scipy.special import expit
 
 from haxmlnet.data.cores import usable_cores
 from haxmlnet.errors import ModelError
-from haxmlnet.linear.level import train_level
 from haxmlnet.linear.names import LabelNames
+from haxmlnet.linear.working_sets import train_one_vs_rest
 from haxmlnet.methods.linear_method import LinearMethod
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking, rank
@@ -45,11 +45,9 @@ class OneVsRestSVM(OneVsRestSettings, LinearMethod):
         progress: Progress,
     ) -> dict[str, Any]:
         with progress.stage("labels", targets.shape[1], "labels") as advance:
-            level = train_level(
+            weights, biases = train_one_vs_rest(
                 features,
                 targets,
-                None,
-                None,
                 C=settings["C"],
                 prune=settings["prune"],
                 seed=settings["random_state"],
@@ -58,10 +56,10 @@ class OneVsRestSVM(OneVsRestSettings, LinearMethod):
                 max_passes=MAX_PASSES,
                 advance=advance,
             )
-        self.weights_ = sp.csc_array(level.weights)
+        self.weights_ = sp.csc_array(weights)
         # A label that all documents have, or none, needs no words to be told from the rest.
         always, never = label_counts == features.shape[0], label_counts == 0
-        self.intercepts_ = np.where(always, np.inf, np.where(never, -np.inf, level.biases)).astype(np.float32)
+        self.intercepts_ = np.where(always, np.inf, np.where(never, -np.inf, biases)).astype(np.float32)
         return {}
 
     def _rank(self, features: sp.csr_array, k: int) -> Ranking:
