@@ -10,25 +10,33 @@ from benchmarks.svg import FAINT, INK, Drawing, Scale
 OURS = ("#c2410c", "#7c3aed", "#be185d", "#b45309", "#4d7c0f", "#0e7490")
 PEERS = ("#1d4ed8", "#0f766e", "#475569", "#0369a1", "#4338ca", "#78716c")
 METRIC = "nDCG@5"
+UNTIMED = 705
+"""Where rows stand that were not run on an idle machine."""
 MARKS = ((1, "1 s"), (10, "10 s"), (60, "1 min"), (600, "10 min"), (3600, "1 h"), (36_000, "10 h"), (360_000, "100 h"))
 
 
 def accuracy_time_figure(group: Group) -> str:
-    """Draw nDCG@5 over the training time, ours as discs and peers as squares."""
+    """Draw nDCG@5 over the training time, ours as discs and peers as squares; those without a time stand behind."""
     drawing = Drawing(760, 460, f"{group.data}: {METRIC} against training time")
     timed = [(row, seconds) for row in group.rows if (seconds := row.cost("train_seconds")) is not None]
     drawing.text(70, 24, f"{group.data}, {group.split} split: {METRIC} against training time")
     if not timed:
         drawing.text(380, 230, "no times were taken on an idle machine yet", anchor="middle")
         return drawing.render()
-    x, y = _time_scale([seconds for _, seconds in timed]), _accuracy_scale([row.mean(METRIC) for row, _ in timed])
+    untimed = [row for row in group.rows if row.cost("train_seconds") is None]
+    x = _time_scale([seconds for _, seconds in timed], 660 if untimed else 730)
+    y = _accuracy_scale([row.mean(METRIC) for row in group.rows])
     _draw_axes(drawing, x, y)
     drawing.taken.append((0, 0, x.start, drawing.height))
+    if untimed:
+        drawing.line([(UNTIMED, y.start), (UNTIMED, y.end)], FAINT, dash="4 4")
+        drawing.text(UNTIMED, y.start + 18, "not timed", anchor="middle")
+    places = [(x(seconds), row) for row, seconds in timed] + [(float(UNTIMED), row) for row in untimed]
     colors = _colors(group)
-    for row, seconds in timed:
-        drawing.mark(x(seconds), y(row.mean(METRIC)), colors[row.name], not row.is_peer)
-    for row, seconds in sorted(timed, key=lambda pair: -pair[0].mean(METRIC)):
-        drawing.label(x(seconds), y(row.mean(METRIC)), row.name, colors[row.name])
+    for place, row in places:
+        drawing.mark(place, y(row.mean(METRIC)), colors[row.name], not row.is_peer)
+    for place, row in sorted(places, key=lambda pair: -pair[1].mean(METRIC)):
+        drawing.label(place, y(row.mean(METRIC)), row.name, colors[row.name])
     return drawing.render()
 
 
@@ -72,11 +80,11 @@ def _draw_axes(drawing: Drawing, x: Scale, y: Scale) -> None:
     drawing.text(24, (y.start + y.end) / 2, METRIC, anchor="middle", turn=-90)
 
 
-def _time_scale(seconds: list[float]) -> Scale:
+def _time_scale(seconds: list[float], end: float) -> Scale:
     marks = [mark for mark, _ in MARKS]
     low = max([mark for mark in marks if mark <= min(seconds)], default=min(seconds) / 2)
     high = min([mark for mark in marks if mark >= max(seconds)], default=max(seconds) * 2)
-    return Scale(low, high if high > low else 2 * low, 70, 730, is_log=True)
+    return Scale(low, high if high > low else 2 * low, 70, end, is_log=True)
 
 
 def _accuracy_scale(values: list[float]) -> Scale:
