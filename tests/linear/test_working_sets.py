@@ -86,7 +86,7 @@ def test_a_block_gives_the_margins_of_its_documents():
     rng = np.random.default_rng(0)
     weights, biases = rng.normal(size=(20, 4)).astype(np.float32), rng.normal(size=4).astype(np.float32)
     weights[::2] = 0
-    margins = Block.of(features, range(10, 23)).margins(weights, biases)
+    margins = Block.of(features, range(10, 23)).margins(weights, weights.any(axis=1), biases)
     np.testing.assert_allclose(margins, (features[10:23] @ weights + biases).T, rtol=1e-5, atol=1e-6)
 
 
