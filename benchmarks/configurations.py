@@ -71,7 +71,7 @@ CONFIGURATIONS: dict[str, Configuration] = {
     "HAXMLNet 2 trees, dev": own("HAXMLNet", vectors=VECTORS, n_trees=2, use_dev=True, max_validation=6000),
     "HAXMLNet paper": own("HAXMLNet", preset="paper", vectors=VECTORS, most_labels=20_000),
     "LinearTree": own("LinearTree"),
-    "OneVsRestSVM": own("OneVsRestSVM", peer=True, most_labels=20_000),
+    "OneVsRestSVM": own("OneVsRestSVM", peer=True, most_labels=100_000),
     # Both as the README of omikuji describes them; everything else is its default.
     "omikuji Bonsai-like": Configuration(
         "omikuji_trees",

@@ -8,7 +8,6 @@ from sklearn.svm import LinearSVC
 
 from haxmlnet.data.labels import index_labels
 from haxmlnet.errors import SettingError
-from haxmlnet.methods import one_vs_rest
 from haxmlnet.methods.one_vs_rest import OneVsRestSVM
 
 
@@ -45,11 +44,21 @@ def test_labels_of_all_or_no_documents_are_constant(tiny_corpus):
         assert (row[0][1], row[2][1]) == (1, 0)
 
 
+def test_labels_are_ranked_by_their_margins(tiny_corpus, unseen_documents):
+    model = OneVsRestSVM().fit(*tiny_corpus)
+    ranking = model.predict(unseen_documents[0], k=7)
+    features = model._features_of(unseen_documents[0])
+    margins = (features @ model.weights_.T).toarray() + model.intercepts_
+    order = np.argsort(-margins, axis=1, kind="stable")[:, :7]
+    np.testing.assert_array_equal(ranking.ids, order)
+    np.testing.assert_allclose(logit(ranking.scores), np.take_along_axis(margins, order, 1), atol=1e-5)
+
+
 def test_blocks_of_documents_do_not_change_the_ranking(tiny_corpus, monkeypatch):
     texts, _ = tiny_corpus
     model = OneVsRestSVM().fit(*tiny_corpus)
     whole = model.predict(texts)
-    monkeypatch.setattr(one_vs_rest, "MAX_BLOCK", 7)
+    monkeypatch.setattr("haxmlnet.linear.linear_model.BLOCK_DOCUMENTS", 7)
     np.testing.assert_array_equal(model.predict(texts).ids, whole.ids)
     np.testing.assert_array_equal(model.predict(texts).scores, whole.scores)
 

@@ -12,18 +12,17 @@ from scipy.special import expit
 
 from haxmlnet.data.cores import usable_cores
 from haxmlnet.errors import ModelError
+from haxmlnet.linear import in_threads, joined
+from haxmlnet.linear.flat import rank_all
 from haxmlnet.linear.names import LabelNames
 from haxmlnet.linear.working_sets import train_one_vs_rest
 from haxmlnet.methods.linear_method import LinearMethod
 from haxmlnet.progress import Progress
-from haxmlnet.ranking import Ranking, rank
+from haxmlnet.ranking import Ranking
 from haxmlnet.saved import SavedModel
 from haxmlnet.settings import OneVsRestSettings
 from haxmlnet.store import write_arrays
 
-# Numbers in the dense (documents x labels) array of one prediction block: 16 MB of float32.
-LARGEST_BLOCK = 2**22
-MAX_BLOCK = 256
 # The baseline is to be the best of its kind: closer than the classifiers of a tree, which a rule weighs.
 TOLERANCE, MAX_PASSES = 1e-3, 1000
 
@@ -64,18 +63,17 @@ class OneVsRestSVM(OneVsRestSettings, LinearMethod):
 
     def _rank(self, features: sp.csr_array, k: int) -> Ranking:
         """Rank by the sigmoid of the distance from the hyperplane."""
-        n_documents = features.shape[0]
-        ids, scores = np.empty((n_documents, k), np.int32), np.empty((n_documents, k), np.float32)
-        size = max(min(MAX_BLOCK, LARGEST_BLOCK // len(self.label_index_)), 1)
-        for start in range(0, n_documents, size):
-            best = self._rank_block(features[start : start + size], k)
-            ids[start : start + size], scores[start : start + size] = best.ids, best.scores
-        return Ranking(ids, scores, None, len(self.label_index_))
+        weights, n_labels = self.weights_, len(self.label_index_)
 
-    def _rank_block(self, features: sp.csr_array, k: int) -> Ranking:
-        scores = expit((features @ self.weights_.T).toarray() + self.intercepts_)  # (B, N)
-        ids = np.broadcast_to(np.arange(scores.shape[1], dtype=np.int32), scores.shape)
-        return rank(ids, scores, k, None, scores.shape[1])
+        def rank_block(rows: range) -> Ranking:
+            ids, margins = np.empty((len(rows), k), np.int32), np.empty((len(rows), k), np.float32)
+            rank_all(
+                features.indptr[rows.start : rows.stop + 1], features.indices, features.data,
+                weights.indptr, weights.indices, weights.data, self.intercepts_, ids, margins,
+            )  # fmt: skip
+            return Ranking(ids, expit(margins), None, n_labels)
+
+        return joined(list(in_threads(rank_block, features.shape[0], self.n_jobs or usable_cores(), 2 * k)))
 
     def _write_parts(self, directory: Path) -> None:
         super()._write_parts(directory)
