@@ -64,14 +64,15 @@ def _best_peers(group: Group) -> dict[str, str]:
 
 
 def _still_true(entry: dict[str, Any], group: Group) -> dict[str, Any]:
-    """Keep the differences between runs that have not changed; those to the best peer only if no peer has."""
+    """Keep the differences between runs that have not changed; those to the best peer if it is the same run still."""
     known = {row.name for row in group.rows if set(row.keys) <= set(entry.get("keys", []))}
     references = {row.name: group.without_change(row) for row in group.rows}
+    same = [metric for metric, peer in _best_peers(group).items() if peer in known]
     return {
         "differences": {
-            name: value
-            for name, value in entry.get("differences", {}).items()
-            if name in known and known.issuperset(_peers(group))
+            name: {metric: value for metric, value in row.items() if metric in same}
+            for name, row in entry.get("differences", {}).items()
+            if name in known and {*RANKED} <= {*same}
         },
         "changes": {
             name: value for name, value in entry.get("changes", {}).items() if {name, references.get(name)} <= known
