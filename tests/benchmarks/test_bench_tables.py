@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from benchmarks.comparing import with_differences
+from benchmarks.figures import accuracy_time_figure
 from benchmarks.judging import METRICS
 from benchmarks.publishing import fulfil, publish, replace_between_markers
 from benchmarks.records import append_record
@@ -45,6 +46,17 @@ def test_ours_come_first_and_seeds_make_one_row():
     table = accuracy_table(group)
     assert cells(table, "HAXMLNet")[1] == "**91.00** ± 1.41"
     assert cells(table, "napkinxc PLT")[:2] == ["napkinxc PLT \\*", "80.00"]
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_the_figure_shows_methods_without_a_time_beside_the_scale(busy):
+    records = [result("HAXMLNet", 90), result("napkinxc PLT", 80, peer=True, train_seconds=20.0, busy=busy)]
+    drawn = ET.fromstring(accuracy_time_figure(group_records(records)[0]))
+    words = [element.text for element in drawn.iter() if element.tag.endswith("text")]
+    assert "napkinxc PLT" in words
+    assert ("not timed" in words) == busy
+    (square,) = [float(x) for element in drawn.iter() if element.tag.endswith("rect") and (x := element.get("x"))]
+    assert (square > 690) == busy
 
 
 def test_only_the_newest_settings_and_documents_count():
