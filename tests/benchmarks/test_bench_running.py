@@ -237,7 +237,7 @@ def test_all_seeds_and_configurations_are_run(counted_runs):
 
 def test_a_slow_method_runs_on_many_labels_only_by_name(counted_runs, monkeypatch):
     started, _, plan = counted_runs
-    monkeypatch.setattr(running, "prepare_documents", lambda *_: {"digest": "x", "n_labels": 60_000})
+    monkeypatch.setattr(running, "prepare_documents", lambda *_: {"digest": "x", "n_labels": 600_000})
     run_all(plan(names=[]))
     assert "OneVsRestSVM/0" not in started
     run_all(plan(names=["OneVsRestSVM"]))
