@@ -6,9 +6,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from haxmlnet.network import products
-from haxmlnet.network.products import linear, multiplier, product
+from haxmlnet.network.products import add_product, by_onednn, linear, multiplier, product
 
-ways = pytest.mark.parametrize("least_operations", [0, 2**60], ids=["oneDNN", "torch"])
+ways = pytest.mark.parametrize("library", ["oneDNN", "torch"], indirect=True)
 
 
 def random(*shape: int, seed: int = 0) -> Tensor:
@@ -16,7 +16,11 @@ def random(*shape: int, seed: int = 0) -> Tensor:
 
 
 @pytest.fixture
-def small_ones_too(monkeypatch):
+def library(monkeypatch, request):
+    is_onednn = request.param == "oneDNN"
+    if is_onednn and not products._is_there():
+        pytest.skip("this torch has no products of oneDNN")
+    monkeypatch.setattr(products, "_is_faster", lambda: is_onednn)
     monkeypatch.setattr(products, "LEAST_OPERATIONS", 0)
     monkeypatch.setattr(products, "LEAST_ROWS", 0)
 
@@ -25,25 +29,38 @@ def small_ones_too(monkeypatch):
 @pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)])
 @pytest.mark.parametrize("with_bias", [True, False])
 @pytest.mark.parametrize(("m", "n", "k"), [(5, 7, 3), (64, 33, 130), (1, 1, 1)])
-def test_a_product_is_a_product(monkeypatch, least_operations, turned, with_bias, m, n, k):
-    monkeypatch.setattr(products, "LEAST_OPERATIONS", least_operations)
+def test_a_product_is_a_product(library, turned, with_bias, m, n, k):
     a = random(k, m).T if turned[0] else random(m, k)
     b = random(k, n, seed=1).T if turned[1] else random(n, k, seed=1)
     bias = random(n, seed=2) if with_bias else None
     expected = a.double() @ b.double().T + (0 if bias is None else bias.double())
     torch.testing.assert_close(product(a, b, bias), expected.float(), rtol=1e-5, atol=1e-5)
+    rows = torch.zeros(m + 2, n)
+    product(a, b, bias, out=rows[1:-1])
+    torch.testing.assert_close(rows[1:-1], expected.float(), rtol=1e-5, atol=1e-5)
+    assert not rows[[0, -1]].any()
 
 
 @ways
-def test_weights_that_are_laid_out_give_the_same(monkeypatch, least_operations):
-    monkeypatch.setattr(products, "LEAST_OPERATIONS", least_operations)
+def test_a_product_is_added_in_place(library):
+    a, b, target = random(6, 4), random(5, 4, seed=1), random(6, 5, seed=2)
+    expected = target + a @ b.T
+    add_product(target, a, b)
+    torch.testing.assert_close(target, expected, rtol=1e-5, atol=1e-5)
+
+
+@ways
+def test_weights_that_are_laid_out_give_the_same(library):
     a, b = random(16, 24), random(32, 24, seed=1)
-    torch.testing.assert_close(multiplier(b, len(a))(a), a @ b.T, rtol=1e-5, atol=1e-5)
+    multiply = multiplier(b, len(a))
+    for x in (a, 2 * a):
+        torch.testing.assert_close(multiply(x), x @ b.T, rtol=1e-5, atol=1e-5)
 
 
+@ways
 @pytest.mark.parametrize("with_bias", [True, False])
 @pytest.mark.parametrize("shape", [(11, 6), (3, 5, 6)])
-def test_a_linear_layer_has_the_results_and_gradients_of_torch(small_ones_too, shape, with_bias):
+def test_a_linear_layer_has_the_results_and_gradients_of_torch(library, shape, with_bias):
     inputs = [random(*shape), random(4, 6, seed=1), *([random(4, seed=2)] if with_bias else [])]
     inputs = [x.requires_grad_() for x in inputs]
     wanted = random(*shape[:-1], 4, seed=3)
@@ -53,10 +70,21 @@ def test_a_linear_layer_has_the_results_and_gradients_of_torch(small_ones_too, s
     torch.testing.assert_close(own_gradients, gradients, rtol=1e-5, atol=1e-5)
 
 
-def test_other_numbers_and_versions_without_the_operators_are_left_to_torch(monkeypatch, small_ones_too):
+@pytest.mark.parametrize("library", ["oneDNN"], indirect=True)
+def test_other_numbers_are_left_to_torch(library):
     a, b = random(3, 4).double(), random(5, 4).double()
-    assert product(a, b).dtype == torch.float64
-    monkeypatch.setattr(products, "_is_there", lambda: False)
-    monkeypatch.setattr(products, "_operator", lambda: None)
-    for result in (product(a.float(), b.float()), multiplier(b.float(), 3)(a.float())):
-        torch.testing.assert_close(result, (a @ b.T).float())
+    assert product(a, b).dtype == multiplier(b, 3)(a).dtype == torch.float64
+
+
+@pytest.mark.parametrize(
+    ("is_there", "is_intels", "expected"), [(True, False, True), (True, True, False), (False, False, False)]
+)
+def test_onednn_multiplies_where_it_is_there_and_the_processor_is_not_intels(
+    monkeypatch, is_there, is_intels, expected
+):
+    monkeypatch.setattr(products, "_is_there", lambda: is_there)
+    monkeypatch.setattr(products, "_is_intels", lambda: is_intels)
+    assert products._is_faster.__wrapped__() is expected
+    monkeypatch.setattr(products, "_is_faster", products._is_faster.__wrapped__)
+    assert by_onednn(random(2, 2), random(2, 2)) is expected
+    assert not by_onednn(random(2, 2).double(), random(2, 2).double())

@@ -12,7 +12,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from haxmlnet.data.shapes import few_counts
-from haxmlnet.network.products import fits, linear, product
+from haxmlnet.network.products import add_product, linear, on_processor, product
 
 # Up to this many weights (B, C, T) the plain formula is faster than the fused kernel, and small enough to hold.
 MAX_PLAIN_WEIGHTS = 2**23
@@ -39,7 +39,7 @@ def label_attention(
     n_queries = queries.num_embeddings if candidates is None else candidates.shape[1]
     n_operations = 2 * states.shape[1] * n_queries * states.shape[-1]
     is_large = n_operations >= LEAST_OF_A_DOCUMENT and len(states) >= LEAST_DOCUMENTS
-    if not is_large or not fits(states, values):
+    if not is_large or not on_processor(states, values):
         return attention(rows_of(queries, candidates), states, values, lengths)
     counts = [n_queries] * len(states)
     if n_present is not None:
@@ -118,7 +118,7 @@ def _sums_by_document(
 
 def _put_sums(sums: Tensor, count: int, weights: Tensor, values: Tensor) -> None:
     """Put the sums of the first candidates of a document where they belong; those of absent ones are zero."""
-    sums[:count] = product(weights, values.T)
+    product(weights, values.T, out=sums[:count])
     if count < len(sums):
         sums[count:] = 0
 
@@ -166,9 +166,9 @@ class _ByDocument(Function):
             wanted, words, own = _of_document(queries, row, count), states[row], gradient[row, :count]
             weights = kept[row] if kept else _weights_of_document(wanted, words, length)  # (C, T)
             of_scores = torch._softmax_backward_data(product(own, values[row]), weights, 1, weights.dtype)
-            of_values[row] = product(weights.T, own.T)
-            of_states[row] = product(of_scores.T, wanted.T)
-            _of_document(of_queries, row, count).add_(product(of_scores, words.T))
+            product(weights.T, own.T, out=of_values[row])
+            product(of_scores.T, wanted.T, out=of_states[row])
+            add_product(_of_document(of_queries, row, count), of_scores, words.T)
         return of_queries, of_states, of_values, None, None
 
 
