@@ -49,11 +49,13 @@ def own(
     return Configuration(method, settings, preset, OWN, peer, use_dev, most_labels)
 
 
-def small_attention_xml(epochs: int, most_labels: int) -> Configuration:
+def small_attention_xml(
+    epochs: int, most_labels: int, words: int = 200, cluster_size: int = 32, beam_width: int = 16, batch_size: int = 32
+) -> Configuration:
     """Describe LibMultiLabel's AttentionXML with networks as large as those of HAXMLNet by default."""
     settings = {
-        "vectors": VECTORS, "max_seq_length": 200, "cluster_size": 32, "beam_width": 16, "batch_size": 32,
-        "eval_batch_size": 32, "epochs": epochs, "patience": 10, "learning_rate": 1e-3,
+        "vectors": VECTORS, "max_seq_length": words, "cluster_size": cluster_size, "beam_width": beam_width,
+        "batch_size": batch_size, "eval_batch_size": 32, "epochs": epochs, "patience": 10, "learning_rate": 1e-3,
         "network_config": {
             "embed_dropout": 0.2, "post_encoder_dropout": 0.5, "rnn_dim": 256, "rnn_layers": 1,
             "linear_size": [128], "freeze_embed_training": False,
@@ -86,6 +88,11 @@ CONFIGURATIONS: dict[str, Configuration] = {
     # small data, and on larger data: the library's own settings below take hours even on small data.
     "libmultilabel AttentionXML, small": small_attention_xml(10, most_labels=2_000),
     "libmultilabel AttentionXML, small, 5 passes": small_attention_xml(5, most_labels=5_000),
+    # For 120,000 short documents with 60,000 labels: 512 clusters, and the 468 labels of 4 of them. More passes, clusters
+    # or candidates take many hours.
+    "libmultilabel AttentionXML, short texts, 2 passes": small_attention_xml(
+        2, most_labels=5_000, words=64, cluster_size=128, beam_width=4, batch_size=64
+    ),
     # The library's own example for EUR-Lex, with the word vectors of the bench instead of 300-d ones.
     "libmultilabel AttentionXML": Configuration(
         "libmultilabel_attentionxml",

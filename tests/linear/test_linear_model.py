@@ -57,7 +57,9 @@ def all_margins(level: LinearLevel, features: sp.csr_array) -> np.ndarray:
     return (features @ level.weights.T).toarray() + level.biases
 
 
-def search_by_hand(model: LinearModel, features: sp.csr_array, beam: int, width: int, row: int) -> dict[int, float]:
+def search_by_hand(
+    model: LinearModel, features: sp.csr_array, beam: int, width: int, row: int, furthest: float = np.inf
+) -> dict[int, float]:
     """Give the labels that are found for a document, best first, with the logarithms of their scores."""
     above = {0: 0.0}
     for depth, level in enumerate(model.levels):
@@ -65,9 +67,14 @@ def search_by_hand(model: LinearModel, features: sp.csr_array, beam: int, width:
         parents = parents_at(model.tree, depth)
         parents = np.zeros(level.n_nodes, int) if parents is None else parents
         found = [(max(1 - margins[n], 0) ** 2 - above[p], n) for n, p in enumerate(parents.tolist()) if p in above]
-        best = sorted(found)[: beam if depth < len(model.levels) - 1 else width]
-        above = {node: -loss for loss, node in best}
-    return above
+        if depth == len(model.levels) - 1:
+            return {node: -loss for loss, node in sorted(found)[:width]}
+        below, n_below = np.bincount(parents_at(model.tree, depth + 1)), 0
+        above = {}
+        for loss, node in sorted(found)[:beam]:
+            if n_below < width or loss <= min(found)[0] + furthest:
+                above[node], n_below = -loss, n_below + below[node]
+    raise AssertionError
 
 
 def random_model(parents: tuple[list[int], ...], n_labels: int) -> LinearModel:
@@ -91,20 +98,31 @@ TREES = {
 
 
 @pytest.mark.parametrize("tree", TREES)
-@pytest.mark.parametrize(("beam", "width"), [(1, 3), (2, 4), (100, 100)])
-def test_a_search_finds_what_a_search_by_hand_finds(tree, beam, width):
+@pytest.mark.parametrize(
+    ("beam", "width", "furthest"),
+    [(1, 3, np.inf), (2, 4, np.inf), (100, 100, np.inf), (4, 1, 0.5), (4, 3, 2), (6, 14, 0)],
+)
+def test_a_search_finds_what_a_search_by_hand_finds(tree, beam, width, furthest):
     model = random_model(*TREES[tree])
     features = sp.random_array((40, 50), density=0.2, rng=np.random.default_rng(1), dtype=np.float32, format="csr")
     features = sp.vstack([features, sp.csr_array((2, 50), dtype=np.float32)], format="csr")  # two empty documents
-    ranking = model.search(features, beam, width)
+    ranking = model.search(features, beam, width, furthest=furthest)
     assert ranking.ids.shape == (42, min(width, model.tree.n_labels))
     for row in range(42):
-        expected = search_by_hand(model, features, beam, width, row)
+        expected = search_by_hand(model, features, beam, width, row, furthest)
         n = len(expected)
         assert ranking.ids[row, :n].tolist() == list(expected)
         np.testing.assert_allclose(ranking.scores[row, :n], np.exp(list(expected.values())), rtol=1e-4)
         assert (ranking.ids[row, n:] == ABSENT).all()
         assert (ranking.scores[row, n:] == 0).all()
+
+
+def test_nodes_far_behind_are_left_out_where_there_is_a_choice_without_them():
+    model = random_model(*TREES["three levels"])
+    features = sp.random_array((40, 50), density=0.2, rng=np.random.default_rng(1), dtype=np.float32, format="csr")
+    n_found = [(model.search(features, 6, width, furthest=0).ids != ABSENT).sum(axis=1) for width in (1, 14)]
+    assert (n_found[0] == 1).all()
+    assert (n_found[1] == 14).all()  # all labels are wanted: nothing is left out
 
 
 @pytest.mark.parametrize("tree", TREES)

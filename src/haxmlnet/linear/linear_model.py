@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -50,16 +51,22 @@ class LinearModel:
     prototype_vectors: NodeVectors
     """What the documents of each label have in common: its strongest features, of length one."""
 
-    def search(self, features: sp.csr_array, beam: int, width: int, n_threads: int = 1) -> Ranking:
+    def search(
+        self, features: sp.csr_array, beam: int, width: int, n_threads: int = 1, furthest: float = np.inf
+    ) -> Ranking:
         """Rank the labels below the best nodes of each level; scores are products of exp(-hinge^2) along the path."""
 
         def search_block(rows: range) -> Ranking:
-            return self.walk(block_of(features, rows), beam, width).ranking
+            return self.walk(block_of(features, rows), beam, width, furthest).ranking
 
         return joined(list(in_threads(search_block, features.shape[0], n_threads, self.search_numbers(beam, width))))
 
-    def walk(self, block: Block, beam: int, width: int) -> Walk:
-        """Find the labels below the best nodes of each level, and say what was seen on the way."""
+    def walk(self, block: Block, beam: int, width: int, furthest: float = np.inf) -> Walk:
+        """Find the labels below the best nodes of each level, and say what was seen on the way.
+
+        Nodes above the labels whose logarithm of the score is more than `furthest` behind the best are left out, as
+        far as there is a choice of `width` without them.
+        """
         n, n_levels = len(block.starts) - 1, len(self.levels)
         ids, scores = np.zeros((n, 1), np.int32), np.zeros((n, 1), np.float32)
         margins = np.zeros((n, 1, n_levels), np.float32)
@@ -73,9 +80,15 @@ class LinearModel:
             seen.append(KnownProducts(above, products))
             kernels.keep_best(
                 level.vectors.siblings, level.biases, depth, above, above_scores, above_margins, products,
-                ids, scores, margins,
+                np.float32(furthest), self._child_counts[depth], width, ids, scores, margins,
             )  # fmt: skip
         return Walk(Ranking(ids, np.exp(scores), None, self.tree.n_labels), margins, seen)
+
+    @cached_property
+    def _child_counts(self) -> list[NDArray[np.int64]]:
+        """How many children each node of each level has."""
+        counts = [np.diff(level.vectors.siblings.node_starts) for level in self.levels[1:]]
+        return [*counts, np.zeros(self.tree.n_labels, np.int64)]
 
     def path_margins(self, block: Block, labels: NDArray[np.int32], walk: Walk | None = None) -> NDArray[np.float32]:
         """Give what each level thinks of some labels (B, W) of some documents: (B, W, levels).

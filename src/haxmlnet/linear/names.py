@@ -18,6 +18,7 @@ from haxmlnet.data.arrays import csr_view
 from haxmlnet.data.labels import LabelIndex
 from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
 from haxmlnet.errors import ModelError
+from haxmlnet.linear.kernels import unsigned
 from haxmlnet.ranking import ABSENT, best_positions
 from haxmlnet.text.tokenizer import WordTokenizer
 
@@ -128,8 +129,8 @@ def _documents(features: sp.csr_array, rows: range) -> tuple[NDArray[np.int64], 
 @numba.njit(cache=True, nogil=True)
 def _weight_found(bounds, words, weights, last_document, document, label):  # type: ignore[no-untyped-def]
     found = np.float32(0)
-    for position in range(bounds[label], bounds[label + 1]):
-        if last_document[words[position]] == document:
+    for position in range(unsigned(bounds[label]), unsigned(bounds[label + 1])):
+        if last_document[unsigned(words[position])] == document:
             found += weights[position]
     return found
 
@@ -139,8 +140,8 @@ def _write_signals(  # type: ignore[no-untyped-def]
     starts, columns, last_document, bounds, words, weights, totals, labels, signals
 ):
     for i in range(len(labels)):
-        for position in range(starts[i], starts[i + 1]):
-            last_document[columns[position]] = i
+        for position in range(unsigned(starts[i]), unsigned(starts[i + 1])):
+            last_document[unsigned(columns[position])] = i
         for place in range(labels.shape[1]):
             label = labels[i, place]
             if label == ABSENT:
@@ -166,8 +167,8 @@ def _write_mentioned(  # type: ignore[no-untyped-def]
             n_visited += index_bounds[word + 1] - index_bounds[word]
             if n_visited > most_visited:
                 break
-            for position in range(index_bounds[word], index_bounds[word + 1]):
-                label = index_labels[position]
+            for position in range(unsigned(index_bounds[word]), unsigned(index_bounds[word + 1])):
+                label = unsigned(index_labels[position])
                 if seen[label] == i:
                     continue
                 seen[label] = i

@@ -10,8 +10,8 @@ import numpy as np
 
 from haxmlnet.ranking import best_positions
 
-# A document that is less than this part as near as the nearest has no vote: cubed, it would not count.
-_LEAST_PART = np.float32(0.25)
+# A document that is less than this part as near as the nearest has no vote: cubed, it would hardly count.
+_LEAST_PART = np.float32(0.4)
 # No vote at all counts as this share of the votes.
 _LEAST_VOTE = np.float32(1e-3)
 
@@ -59,7 +59,8 @@ def find_nearest(  # type: ignore[no-untyped-def]
 ):
     """Write the documents with the largest products with each row, best first; ties go to the earlier document.
 
-    Those far behind the largest sum on the way are left out. `sums` has a zero for each document.
+    Those far behind the largest sum on the way are left out. `sums` has a zero for each document. Owners are numbers
+    without a sign, as those with one would be checked for counting from the end.
     """
     places, weighed = np.empty(n_features, np.int32), np.empty(n_features, np.float32)
     n_room = 4 * ids.shape[1]
@@ -74,16 +75,17 @@ def find_nearest(  # type: ignore[no-untyped-def]
             if n_read > most_read:
                 n_places = n
                 break
-            for position in range(bounds[feature], bounds[feature + 1]):
-                total = sums[owners[position]] + weight * weights[position]
-                sums[owners[position]] = total
-                largest = max(largest, total)
+            own_owners = owners[bounds[feature] : bounds[feature + 1]]
+            own_weights = weights[bounds[feature] : bounds[feature + 1]]
+            for position in range(len(own_owners)):
+                total = sums[own_owners[position]] + weight * own_weights[position]
+                sums[own_owners[position]] = total
+                largest = total if total > largest else largest  # max() would look for NaN, too
         # To go over all of them once more takes less time than to note which documents were met.
         least, n_near = max(largest * _LEAST_PART, np.float32(1e-9)), 0
         for n in range(n_places):
             feature = columns[starts[i] + places[n]]
-            for position in range(bounds[feature], bounds[feature + 1]):
-                owner = owners[position]
+            for owner in owners[bounds[feature] : bounds[feature + 1]]:
                 if sums[owner] >= least:
                     near[n_near], near_sums[n_near] = owner, sums[owner]
                     n_near += 1

@@ -74,6 +74,10 @@ class Neighbours:
         return self.postings.indptr.astype(np.int64)
 
     @cached_property
+    def _owners(self) -> NDArray[np.uint32]:
+        return self.postings.indices.astype(np.int32, copy=False).view(np.uint32)
+
+    @cached_property
     def _label_bounds(self) -> NDArray[np.int64]:
         return self.targets.indptr.astype(np.int64)
 
@@ -104,7 +108,7 @@ class Neighbours:
         postings, n_documents = self.postings, self.targets.shape[0]
         kernels.find_nearest(
             features.indptr[rows.start : rows.stop + 1].astype(np.int64), features.indices, features.data,
-            self._posting_bounds, postings.indices, postings.data, FEATURES, MOST_READ,
+            self._posting_bounds, self._owners, postings.data, FEATURES, MOST_READ,
             self._table("sums", lambda: np.zeros(n_documents, np.float32)), near.ids, near.similarities,
         )  # fmt: skip
         return near

@@ -31,6 +31,8 @@ from haxmlnet.tree.walk import parents_at
 CANDIDATES = 32
 MENTIONED = 16
 NEIGHBOURING = 8
+# Nodes with less than a twentieth of the best one's score are not searched, as long as there is a choice of labels.
+FURTHEST = 3.0
 # More nodes in the first level than this take longer to train than one more level above them.
 MAX_FIRST_LEVEL = 512
 MAX_FAN_OUT = 32
@@ -83,7 +85,7 @@ class LinearPart:
         """Give the labels of each document that may be right, best first."""
 
         def propose(rows: range) -> NDArray[np.int32]:
-            ids = self.model.search(features[rows.start : rows.stop], beam, CANDIDATES).ids
+            ids = self.model.search(features[rows.start : rows.stop], beam, CANDIDATES, furthest=FURTHEST).ids
             return in_turn(ids, *self._others(features, rows, _of(near, rows)))
 
         n_numbers = self.model.search_numbers(beam, CANDIDATES)
@@ -114,7 +116,7 @@ class LinearPart:
         self, features: sp.csr_array, rows: range, near: Near | None, beam: int, width: int
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         block = block_of(features, rows)
-        walk = self.model.walk(block, beam, width)
+        walk = self.model.walk(block, beam, width, FURTHEST)
         ids, margins = walk.ranking.ids, walk.margins
         for others in self._others(features, rows, near):
             others[marked_in_rows(others, ids)] = ABSENT

@@ -119,10 +119,17 @@ def _fuse(  # type: ignore[no-untyped-def]
                 continue
             for unit in range(n_units):
                 hidden[unit] = own_start[unit]
-            for signal in range(n_signals):
-                value = signals[row, candidate, signal]
+            own = signals[row, candidate]
+            for signal in range(0, n_signals - 3, 4):  # four at a time: sums are read and written less often
+                a, b, c, d = own[signal], own[signal + 1], own[signal + 2], own[signal + 3]
                 for unit in range(n_units):
-                    hidden[unit] += value * weights[signal, unit]
+                    hidden[unit] += (
+                        a * weights[signal, unit] + b * weights[signal + 1, unit]
+                        + c * weights[signal + 2, unit] + d * weights[signal + 3, unit]
+                    )  # fmt: skip
+            for signal in range(n_signals - n_signals % 4, n_signals):
+                for unit in range(n_units):
+                    hidden[unit] += own[signal] * weights[signal, unit]
             output = outer_bias[0]
             for unit in range(n_units):
                 output += max(hidden[unit], zero) * outer_weights[unit]
