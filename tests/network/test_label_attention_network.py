@@ -93,10 +93,31 @@ def test_candidates_have_the_logits_of_their_columns(monkeypatch, mlp_sizes, own
     network = new_network(mlp_sizes, own_outputs, attend_words)
     every = logits_of(network, TOKENS, LENGTHS)
     monkeypatch.setattr(attention, "MAX_PLAIN_WEIGHTS", max_plain)
-    candidates = torch.tensor([[3, 0, 8], [1, 1, 2], [7, 6, 5], [0, 4, 0]])
     torch.testing.assert_close(
-        logits_of(network, TOKENS, LENGTHS, candidates), every.gather(1, candidates), rtol=0, atol=1e-5
+        logits_of(network, TOKENS, LENGTHS, CANDIDATES), every.gather(1, CANDIDATES), rtol=0, atol=1e-5
     )
+
+
+CANDIDATES = torch.tensor([[3, 0, 8], [1, 1, 2], [7, 6, 5], [0, 4, 0]])
+
+
+@variants
+@pytest.mark.parametrize("candidates", [None, CANDIDATES], ids=["all nodes", "candidates"])
+def test_where_nothing_is_learned_a_document_after_the_other_has_the_same_logits(
+    monkeypatch, mlp_sizes, own_outputs, attend_words, candidates
+):
+    network = new_network(mlp_sizes, own_outputs, attend_words)
+    states = network.encode(TOKENS, LENGTHS).detach()
+    head, n_present = network.head(0), [3, 1, 2, 3]
+    expected = head(states, LENGTHS, candidates).detach()
+    monkeypatch.setattr(attention, "LEAST_OF_A_DOCUMENT", 0)
+    monkeypatch.setattr(attention, "LEAST_DOCUMENTS", 4)
+    with torch.inference_mode():
+        torch.testing.assert_close(head(states, LENGTHS, candidates), expected, rtol=1e-5, atol=1e-5)
+        if candidates is not None:
+            present = torch.arange(3) < torch.tensor(n_present)[:, None]
+            found = head(states, LENGTHS, candidates, n_present)
+            torch.testing.assert_close(found[present], expected[present], rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.02, 1e-4])

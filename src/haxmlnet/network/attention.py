@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -36,20 +36,44 @@ def label_attention(
     (B, T, H), values v are (B, T, V). Padding takes no part. Sums of candidates after the first `n_present` of a
     document may be anything.
     """
-    n_queries = queries.num_embeddings if candidates is None else candidates.shape[1]
-    n_operations = 2 * states.shape[1] * n_queries * states.shape[-1]
-    is_large = n_operations >= LEAST_OF_A_DOCUMENT and len(states) >= LEAST_DOCUMENTS
-    if not is_large or not on_processor(states, values):
+    if not goes_by_document(queries, candidates, states, values):
         return attention(rows_of(queries, candidates), states, values, lengths)
-    counts = [n_queries] * len(states)
-    if n_present is not None:
-        counts = [min(few_counts(n), n_queries) for n in n_present]
-    if not torch.is_grad_enabled():
-        # Looked up for one document after the other, they stay in the cache.
-        return _sums_by_document(queries.weight, candidates, states, values, lengths.tolist(), counts)
-    rows = rows_of(queries, candidates)
+    rows, counts = rows_of(queries, candidates), _counts(queries, candidates, len(states), n_present)
     sums: Tensor = _ByDocument.apply(rows, states, values, lengths.tolist(), counts)  # type: ignore[no-untyped-call]
     return sums
+
+
+def goes_by_document(queries: nn.Embedding, candidates: Tensor | None, states: Tensor, values: Tensor) -> bool:
+    """Say whether one document after the other is faster than all of them at once."""
+    n_queries = queries.num_embeddings if candidates is None else candidates.shape[1]
+    is_large = 2 * states.shape[1] * n_queries * states.shape[-1] >= LEAST_OF_A_DOCUMENT
+    return is_large and len(states) >= LEAST_DOCUMENTS and on_processor(states, values)
+
+
+def sums_of_documents(
+    queries: nn.Embedding,
+    candidates: Tensor | None,
+    states: Tensor,
+    values: Tensor,
+    lengths: Tensor,
+    n_present: Sequence[int] | None = None,
+) -> Iterator[Tensor]:
+    """Give what `label_attention` gives, without gradients, one document after the other.
+
+    Absent candidates may be left out. What is done with the sums (C, V) of a document finds them in the cache.
+    """
+    counts = _counts(queries, candidates, len(states), n_present)
+    for row, (length, count) in enumerate(zip(lengths.tolist(), counts, strict=True)):
+        own = queries.weight if candidates is None else queries.weight.index_select(0, candidates[row, :count])
+        yield product(_weights_of_document(own, states[row], length), values[row].T)
+
+
+def _counts(
+    queries: nn.Embedding, candidates: Tensor | None, n_documents: int, n_present: Sequence[int] | None
+) -> list[int]:
+    """Say how many candidates of each document are looked at, one of few numbers."""
+    n_queries = queries.num_embeddings if candidates is None else candidates.shape[1]
+    return [n_queries] * n_documents if n_present is None else [min(few_counts(n), n_queries) for n in n_present]
 
 
 def rows_of(table: nn.Embedding, candidates: Tensor | None) -> Tensor:
@@ -98,22 +122,6 @@ def _fused_attention(queries: Tensor, states: Tensor, values: Tensor, lengths: T
     q, k, v = (_widened(x, width)[:, None] for x in (queries, states, values))
     mask = padding_mask(lengths, states.shape[1])[:, None, None, :]
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1.0)[:, 0, :, : values.shape[-1]]
-
-
-def _sums_by_document(
-    queries: Tensor,
-    candidates: Tensor | None,
-    states: Tensor,
-    values: Tensor,
-    lengths: Sequence[int],
-    counts: Sequence[int],
-) -> Tensor:
-    n_queries = len(queries) if candidates is None else candidates.shape[1]
-    sums = values.new_empty(len(states), n_queries, values.shape[-1])
-    for row, (length, count) in enumerate(zip(lengths, counts, strict=True)):
-        own = queries if candidates is None else queries.index_select(0, candidates[row, :count])
-        _put_sums(sums[row], count, _weights_of_document(own, states[row], length), values[row])
-    return sums
 
 
 def _put_sums(sums: Tensor, count: int, weights: Tensor, values: Tensor) -> None:

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from haxmlnet.network.attention import label_attention, rows_of
+from haxmlnet.network.attention import goes_by_document, label_attention, rows_of, sums_of_documents
 from haxmlnet.network.encoder import BiLSTMEncoder
+from haxmlnet.network.logits import write_logits
 from haxmlnet.network.products import linear
 from haxmlnet.network.workers import Map
 
@@ -66,13 +68,37 @@ class LabelHead(nn.Module):
         """
         # Attention averages, and the first shared layer is linear: applied to the words instead of to
         # every node's average it gives the same numbers for a fraction of the work.
-        sums = label_attention(self.queries, candidates, states, self.first(states), lengths, n_present)
+        values = self.first(states)
+        if not torch.is_grad_enabled() and goes_by_document(self.queries, candidates, states, values):
+            return self._logits_by_document(states, values, lengths, candidates, n_present)
+        sums = label_attention(self.queries, candidates, states, values, lengths, n_present)
         hidden = self.middle(sums)  # (B, C, M)
         logits = self.last(hidden).squeeze(-1)
         if self.outputs is None:
             return logits
         own: Tensor = _OwnLogits.apply(hidden, rows_of(self.outputs, candidates))  # type: ignore[no-untyped-call]
         return logits + own
+
+    def _logits_by_document(
+        self,
+        states: Tensor,
+        values: Tensor,
+        lengths: Tensor,
+        candidates: Tensor | None,
+        n_present: Sequence[int] | None,
+    ) -> Tensor:
+        """Give the same logits where nothing is learned: what comes after attention would wait for memory."""
+        width = self.n_nodes if candidates is None else candidates.shape[1]
+        nodes = np.arange(width)[None].repeat(len(states), 0) if candidates is None else candidates.numpy()
+        logits, layers = torch.zeros(len(states), width), list(self.middle)[:-1]
+        last, bias = self.last.weight.detach().numpy()[0], np.float32(self.last.bias.item())
+        own = np.zeros((0, 0), np.float32) if self.outputs is None else self.outputs.weight.detach().numpy()
+        found = sums_of_documents(self.queries, candidates, states, values, lengths, n_present)
+        for row, hidden in enumerate(found):
+            for layer in layers:
+                hidden = layer(hidden)
+            write_logits(hidden.numpy(), last, bias, own, nodes[row], logits[row].numpy())
+        return logits
 
     def start_bias(self, rate: float) -> None:
         """Start the last bias at the log-odds of the mean label rate.
