@@ -88,8 +88,8 @@ CONFIGURATIONS: dict[str, Configuration] = {
     # small data, and on larger data: the library's own settings below take hours even on small data.
     "libmultilabel AttentionXML, small": small_attention_xml(10, most_labels=2_000),
     "libmultilabel AttentionXML, small, 5 passes": small_attention_xml(5, most_labels=5_000),
-    # For 120,000 short documents with 60,000 labels: 512 clusters, and the 468 labels of 4 of them. More passes, clusters
-    # or candidates take many hours.
+    # For 120,000 short documents with 60,000 labels: 512 clusters, and the 468 labels of 4 of them. More passes or
+    # candidates take many hours.
     "libmultilabel AttentionXML, short texts, 2 passes": small_attention_xml(
         2, most_labels=5_000, words=64, cluster_size=128, beam_width=4, batch_size=64
     ),
