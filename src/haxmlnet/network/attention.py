@@ -45,7 +45,7 @@ def label_attention(
 
 def goes_by_document(queries: nn.Embedding, candidates: Tensor | None, states: Tensor, values: Tensor) -> bool:
     """Say whether one document after the other is faster than all of them at once."""
-    n_queries = queries.num_embeddings if candidates is None else candidates.shape[1]
+    n_queries = n_queries_of(queries, candidates)
     is_large = 2 * states.shape[1] * n_queries * states.shape[-1] >= LEAST_OF_A_DOCUMENT
     return is_large and len(states) >= LEAST_DOCUMENTS and on_processor(states, values)
 
@@ -72,8 +72,13 @@ def _counts(
     queries: nn.Embedding, candidates: Tensor | None, n_documents: int, n_present: Sequence[int] | None
 ) -> list[int]:
     """Say how many candidates of each document are looked at, one of few numbers."""
-    n_queries = queries.num_embeddings if candidates is None else candidates.shape[1]
+    n_queries = n_queries_of(queries, candidates)
     return [n_queries] * n_documents if n_present is None else [min(few_counts(n), n_queries) for n in n_present]
+
+
+def n_queries_of(queries: nn.Embedding, candidates: Tensor | None) -> int:
+    """Count the rows of a table that each document has: all, or those of its candidates (B, C)."""
+    return queries.num_embeddings if candidates is None else candidates.shape[1]
 
 
 def rows_of(table: nn.Embedding, candidates: Tensor | None) -> Tensor:

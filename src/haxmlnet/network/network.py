@@ -13,7 +13,7 @@ from torch import Generator, Tensor, nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from haxmlnet.network.attention import goes_by_document, label_attention, rows_of, sums_of_documents
+from haxmlnet.network.attention import goes_by_document, label_attention, n_queries_of, rows_of, sums_of_documents
 from haxmlnet.network.encoder import BiLSTMEncoder
 from haxmlnet.network.logits import write_logits
 from haxmlnet.network.products import linear
@@ -88,7 +88,7 @@ class LabelHead(nn.Module):
         n_present: Sequence[int] | None,
     ) -> Tensor:
         """Give the same logits where nothing is learned: what comes after attention would wait for memory."""
-        width = self.n_nodes if candidates is None else candidates.shape[1]
+        width = n_queries_of(self.queries, candidates)
         nodes = np.arange(width)[None].repeat(len(states), 0) if candidates is None else candidates.numpy()
         logits, layers = torch.zeros(len(states), width), list(self.middle)[:-1]
         last, bias = self.last.weight.detach().numpy()[0], np.float32(self.last.bias.item())
