@@ -139,6 +139,12 @@ class Settings:
     max_validation: int = setting(2000, "Most documents used for validation.", minimum=1)
 
     device: str = setting("auto", "Where the network runs.", choices=("auto", "cpu", "cuda", "mps"))
+    precision: str = setting(
+        "auto",
+        "Numbers that the network multiplies: of 32 bits; or, by auto, of 16 (bfloat16) where the device has the means "
+        "to do that at twice the speed.",
+        choices=("auto", "float32"),
+    )
     n_jobs: int | None = setting(None, "Processor threads; none: as many as there are cores.", minimum=1)
     random_state: int = setting(0, "Seed: the same seed, data and threads give the same model.", minimum=0)
     checkpoint_seconds: float = setting(60.0, "Least time between two checkpoints.", minimum=0)

@@ -261,8 +261,10 @@ for seconds, _ in zip(itertools.count(1), sys.stdin):
     return path
 
 
+@pytest.mark.parametrize("numbers", ["float32", "bfloat16"])
 @pytest.mark.parametrize("ending", ["", "sys.exit('out of luck')"], ids=["answers", "fails"])
-def test_the_peer_predicts_in_turn_or_is_unavailable(ending, tmp_path, monkeypatch):
+def test_the_peer_predicts_in_turn_or_is_unavailable(ending, numbers, tmp_path, monkeypatch):
+    monkeypatch.setattr(neural_peer, "numbers_of", lambda precision: numbers)
     peer = stand_in_for_the_peer(tmp_path / "peer", ending)
     monkeypatch.setattr(neural_peer, "NEURAL_PEERS_PYTHON", peer)
     monkeypatch.setattr(neural_peer, "_prepared", lambda *_: (None, [], dict))
@@ -271,9 +273,11 @@ def test_the_peer_predicts_in_turn_or_is_unavailable(ending, tmp_path, monkeypat
     if ending:
         assert figures == {"unavailable": "LibMultiLabel ended with 1: out of luck"}
         return
-    assert figures["training_ratio"] == pytest.approx(10.0 / 2.0)
-    assert figures["prediction_ratio"] == pytest.approx(4.0)
-    assert figures["seconds_of_predictions"] == [(0.5, 1.0), (0.5, 2.0), (0.5, 3.0)]
+    assert ("float32" in figures) is (numbers == "bfloat16")
+    for compared in (figures, figures.get("float32", figures)):
+        assert compared["training_ratio"] == pytest.approx(10.0 / 2.0)
+        assert compared["prediction_ratio"] == pytest.approx(4.0)
+        assert compared["seconds_of_predictions"] == [(0.5, 1.0), (0.5, 2.0), (0.5, 3.0)]
 
 
 def test_word_vectors_of_both_sides_are_those_of_the_commonest_words(tmp_path):

@@ -49,7 +49,9 @@ def fitted(new_hasty_model, tiny_corpus):
     def get(shape: tuple[tuple[int, ...], bool]) -> HAXMLNet:
         if shape not in models:
             level_sizes, shared = shape
-            model = new_hasty_model("HAXMLNet", level_sizes=level_sizes, shared_encoder=shared, epochs=3)
+            model = new_hasty_model(
+                "HAXMLNet", level_sizes=level_sizes, shared_encoder=shared, epochs=3, precision="float32"
+            )
             models[shape] = model.fit(*tiny_corpus)
         return models[shape]
 

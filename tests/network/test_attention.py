@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from haxmlnet.network import attention
 from haxmlnet.network.attention import attention_weights, label_attention, padding_mask
+from haxmlnet.network.products import has_short_products
 
 B, T, H, V, C = 4, 7, 6, 3, 5
 LENGTHS = torch.tensor([7, 1, 4, 6])
@@ -63,6 +64,28 @@ def test_attention_equals_the_formula(
     torch.testing.assert_close(result.detach(), reference(queries, states, values, LENGTHS), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.skipif(not has_short_products(), reason="this processor does not multiply numbers of 16 bits")
+@ways
+@who
+@pytest.mark.parametrize("with_gradients", [True, False])
+def test_sums_and_gradients_of_numbers_of_16_bits_are_near(
+    monkeypatch, table, with_gradients, candidates, max_plain, least_of_a_document
+):
+    take_way(monkeypatch, max_plain, least_of_a_document)
+    states, values = random(B, T, H, seed=1).bfloat16(), random(B, T, V, seed=2).bfloat16()
+
+    def of_kind(kind: torch.dtype) -> tuple[Tensor, ...]:
+        inputs = [x.to(kind).requires_grad_(with_gradients) for x in (states, values)]
+        with torch.set_grad_enabled(with_gradients):
+            sums = label_attention(table, candidates, *inputs, LENGTHS)
+        assert sums.dtype == torch.float32
+        gradients = torch.autograd.grad(sums.square().sum(), [table.weight, *inputs]) if with_gradients else ()
+        assert [gradient.dtype for gradient in gradients] == [torch.float32, kind, kind][: len(gradients)]
+        return sums.detach(), *(gradient.float() for gradient in gradients)
+
+    torch.testing.assert_close(of_kind(torch.bfloat16), of_kind(torch.float32), rtol=0.05, atol=0.06)
+
+
 @ways
 def test_absent_candidates_change_nothing_for_the_others(monkeypatch, table, max_plain, least_of_a_document):
     take_way(monkeypatch, max_plain, least_of_a_document)
@@ -91,7 +114,7 @@ def test_absent_candidates_change_nothing_for_the_others(monkeypatch, table, max
 def test_the_way_depends_on_the_size(monkeypatch, table, max_plain, least_of_a_document, expected):
     taken: list[str] = []
     take_way(monkeypatch, max_plain, least_of_a_document)
-    monkeypatch.setattr(attention, "_fused_attention", lambda *parts: taken.append("fused"))
+    monkeypatch.setattr(attention, "_fused_attention", lambda *parts: taken.append("fused") or torch.zeros(1))
     monkeypatch.setattr(attention._ByDocument, "apply", lambda *parts: taken.append("by document"))
     label_attention(table, CANDIDATES, random(B, T, H), random(B, T, V), LENGTHS)
     assert taken == expected

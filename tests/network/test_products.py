@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from haxmlnet.network import products
-from haxmlnet.network.products import add_product, by_onednn, linear, multiplier, product
+from haxmlnet.network.products import add_product, by_onednn, has_short_products, linear, multiplier, product
 
 ways = pytest.mark.parametrize("library", ["oneDNN", "torch"], indirect=True)
 
@@ -68,6 +68,40 @@ def test_a_linear_layer_has_the_results_and_gradients_of_torch(library, shape, w
     torch.testing.assert_close(own, expected, rtol=1e-5, atol=1e-5)
     own_gradients, gradients = (torch.autograd.grad((x * wanted).sum(), inputs) for x in (own, expected))
     torch.testing.assert_close(own_gradients, gradients, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.skipif(not has_short_products(), reason="this processor does not multiply numbers of 16 bits")
+@pytest.mark.parametrize("least", [0, 2**60], ids=["oneDNN", "torch"])
+def test_numbers_of_16_bits_are_multiplied_with_sums_of_32(monkeypatch, least):
+    monkeypatch.setattr(products, "LEAST_OPERATIONS", least)
+    monkeypatch.setattr(products, "LEAST_ROWS", least)
+    a, b, bias = (random(*shape, seed=seed).bfloat16() for seed, shape in enumerate([(64, 300), (40, 300), (40,)]))
+    expected = a.float() @ b.float().T
+    for result in (product(a, b), multiplier(b, len(a))(a)):
+        assert result.dtype == torch.bfloat16
+        torch.testing.assert_close(result.float(), expected, rtol=2**-8, atol=1e-3)
+    torch.testing.assert_close(product(a, b, bias).float(), expected + bias.float(), rtol=2**-8, atol=0.1)
+    own = torch.zeros(64, 40)
+    product(a, b, out=own)
+    add_product(own, a, b)
+    torch.testing.assert_close(own, 2 * expected, rtol=2**-8, atol=1e-3)
+    # Of a layer whose weights have 32 bits, they and their gradients keep them.
+    weight, states = random(40, 300, seed=3).requires_grad_(), a.clone().requires_grad_()
+    wanted = random(64, 40, seed=4).bfloat16()
+    out = linear(states, weight)
+    of_states, of_weight = torch.autograd.grad((out * wanted).sum(), [states, weight])
+    assert (out.dtype, of_states.dtype, of_weight.dtype) == (torch.bfloat16, torch.bfloat16, torch.float32)
+    torch.testing.assert_close(of_weight, wanted.float().T @ a.float(), rtol=2**-8, atol=0.1)
+    torch.testing.assert_close(of_states.float(), wanted.float() @ weight.detach(), rtol=2**-6, atol=0.2)
+
+
+@pytest.mark.parametrize(("is_faster", "known", "expected"), [
+    (True, {"avx512_bf16": True}, True), (True, {}, False), (False, {"avx512_bf16": True}, False),
+])  # fmt: skip
+def test_numbers_of_16_bits_are_multiplied_where_the_processor_does_so(monkeypatch, is_faster, known, expected):
+    monkeypatch.setattr(products, "_is_faster", lambda: is_faster)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: known)
+    assert has_short_products.__wrapped__() is expected
 
 
 @pytest.mark.parametrize("library", ["oneDNN"], indirect=True)

@@ -6,14 +6,28 @@ import torch
 
 from haxmlnet.network import reading
 from haxmlnet.network.encoder import BiLSTMEncoder
+from haxmlnet.network.products import has_short_products
 
 N_WORDS, WORD_SIZE, HIDDEN = 30, 6, 12
 
 
-def new_encoder(attend_words: bool) -> BiLSTMEncoder:
+kinds = pytest.mark.parametrize(
+    ("kind", "tolerance"),
+    [
+        (torch.float32, {"rtol": 1e-5, "atol": 2e-6}),
+        pytest.param(torch.bfloat16, {"rtol": 0.0, "atol": 0.01}, marks=pytest.mark.skipif(
+            not has_short_products(), reason="this processor does not multiply numbers of 16 bits"
+        )),
+    ],
+    ids=["32 bits", "16 bits"],
+)  # fmt: skip
+
+
+def new_encoder(attend_words: bool, kind: torch.dtype = torch.float32) -> BiLSTMEncoder:
     with torch.random.fork_rng([]):
         torch.manual_seed(0)
-        return BiLSTMEncoder(torch.randn(N_WORDS, WORD_SIZE), HIDDEN, 0.2, 0.5, attend_words, sparse_words=False).eval()
+        words = torch.randn(N_WORDS, WORD_SIZE)
+        return BiLSTMEncoder(words, HIDDEN, 0.2, 0.5, attend_words, sparse_words=False, kind=kind).eval()
 
 
 def documents(n_documents: int, longest: int = 9) -> tuple[torch.Tensor, torch.Tensor]:
@@ -24,17 +38,27 @@ def documents(n_documents: int, longest: int = 9) -> tuple[torch.Tensor, torch.T
     return tokens * (torch.arange(longest) < lengths[:, None]), lengths
 
 
+@kinds
 @pytest.mark.parametrize("attend_words", [False, True])
 @pytest.mark.parametrize("n_documents", [1, 3, reading.LEAST_AT_ONCE, 2 * reading.LEAST_AT_ONCE + 1])
-def test_states_are_those_of_the_network_that_learns(n_documents, attend_words):
-    encoder, (tokens, lengths) = new_encoder(attend_words), documents(n_documents)
+def test_states_are_those_of_the_network_that_learns(n_documents, attend_words, kind, tolerance):
+    encoder, (tokens, lengths) = new_encoder(attend_words, kind), documents(n_documents)
     expected = encoder(tokens, lengths)
     assert expected.requires_grad
     with torch.inference_mode():
         states = encoder(tokens, lengths)
     assert states.shape == expected.shape
     for row, length in enumerate(lengths):
-        torch.testing.assert_close(states[row, :length], expected[row, :length].detach(), rtol=1e-5, atol=2e-6)
+        torch.testing.assert_close(states[row, :length], expected[row, :length].detach(), **tolerance)
+
+
+@kinds
+def test_states_are_of_the_kind_that_is_multiplied_and_near_those_of_32_bits(kind, tolerance):
+    tokens, lengths = documents(2 * reading.LEAST_AT_ONCE)
+    with torch.inference_mode():
+        states, expected = (new_encoder(True, own)(tokens, lengths) for own in (kind, torch.float32))
+    assert states.dtype == kind
+    torch.testing.assert_close(states.float(), expected, rtol=0.01, atol=0.02)
 
 
 @pytest.mark.parametrize("n_documents", [2, reading.LEAST_AT_ONCE])
@@ -51,13 +75,14 @@ def test_states_of_padding_are_numbers(n_documents, monkeypatch):
     assert not states[1, 4:, : 2 * HIDDEN].any()
 
 
-def test_a_document_has_the_same_states_alone_and_among_others():
-    encoder, (tokens, lengths) = new_encoder(attend_words=True), documents(2 * reading.LEAST_AT_ONCE)
+@kinds
+def test_a_document_has_the_same_states_alone_and_among_others(kind, tolerance):
+    encoder, (tokens, lengths) = new_encoder(True, kind), documents(2 * reading.LEAST_AT_ONCE)
     with torch.inference_mode():
         together = encoder(tokens, lengths)
         for row, length in enumerate(lengths):
             alone = encoder(tokens[row : row + 1, :length], lengths[row : row + 1])
-            torch.testing.assert_close(alone[0], together[row, :length], rtol=1e-5, atol=2e-6)
+            torch.testing.assert_close(alone[0], together[row, :length], **tolerance)
 
 
 def test_a_network_that_learns_reads_with_dropout_where_no_gradient_is_asked_for():

@@ -214,7 +214,8 @@ class HAXMLNet(Settings, Method):
         write_neighbours(directory, parts[0].neighbours if parts else None)
 
     def _read_parts(self, saved: SavedModel) -> None:
-        settings = {**self.training_["settings"], "device": device_for_loading(self.device).type}
+        own = {"device": device_for_loading(self.device).type, "precision": self.precision}
+        settings = {**self.training_["settings"], **own}
         self.tokenizer_ = WordTokenizer.from_json(saved.text("tokenizer.json"))
         self.trees_ = []
         neighbours = read_neighbours(saved, len(self.label_index_), self.tokenizer_.n_words)

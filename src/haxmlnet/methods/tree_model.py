@@ -38,7 +38,7 @@ from haxmlnet.search.fusion import MIN_DOCUMENTS, fit_fusion
 from haxmlnet.settings import LinearTreeSettings, linear_hard_negatives
 from haxmlnet.training.candidates import CandidateSource
 from haxmlnet.training.checkpoints import Checkpoints
-from haxmlnet.training.hardware import chosen_device
+from haxmlnet.training.hardware import chosen_device, chosen_kind
 from haxmlnet.training.loss import TrainingData
 from haxmlnet.training.trainer import Trainer, TrainingPlan
 from haxmlnet.tree import LabelTree, build_label_tree, choose_level_sizes, label_features
@@ -256,7 +256,8 @@ def saved_network(
 def _network_of_shape(
     word_vectors: torch.Tensor, tree: LabelTree, levels: range, settings: Mapping[str, Any]
 ) -> LabelAttentionNetwork:
-    sparse = chosen_device(settings["device"]).type != "mps"  # MPS has no sparse gradients
+    device = chosen_device(settings["device"])
+    sparse = device.type != "mps"  # MPS has no sparse gradients
     encoder = BiLSTMEncoder(
         word_vectors,
         settings["hidden_size"],
@@ -264,6 +265,7 @@ def _network_of_shape(
         settings["state_dropout"],
         settings["attend_words"],
         sparse_words=sparse and settings["train_word_vectors"],
+        kind=chosen_kind(settings["precision"], device),
     )
     heads = [
         LabelHead(

@@ -34,7 +34,7 @@ def label_attention(
 
     Queries are a table (N, H), of which each document has all rows, or those of its candidates (B, C); states h are
     (B, T, H), values v are (B, T, V). Padding takes no part. Sums of candidates after the first `n_present` of a
-    document may be anything.
+    document may be anything. Sums have 32 bits; products are of the kind of states and values.
     """
     if not goes_by_document(queries, candidates, states, values):
         return attention(rows_of(queries, candidates), states, values, lengths)
@@ -63,9 +63,13 @@ def sums_of_documents(
     Absent candidates may be left out. What is done with the sums (C, V) of a document finds them in the cache.
     """
     counts = _counts(queries, candidates, len(states), n_present)
+    shared = queries.weight.to(states.dtype) if candidates is None else None
     for row, (length, count) in enumerate(zip(lengths.tolist(), counts, strict=True)):
-        own = queries.weight if candidates is None else queries.weight.index_select(0, candidates[row, :count])
-        yield product(_weights_of_document(own, states[row], length), values[row].T)
+        own = shared
+        if candidates is not None:
+            own = queries.weight.index_select(0, candidates[row, :count]).to(states.dtype)
+        assert own is not None
+        yield product(_weights_of_document(own, states[row], length), values[row].T).float()
 
 
 def _counts(
@@ -88,10 +92,11 @@ def rows_of(table: nn.Embedding, candidates: Tensor | None) -> Tensor:
 
 def attention(queries: Tensor, states: Tensor, values: Tensor, lengths: Tensor) -> Tensor:
     """Do the same for all documents at once; queries are (N, H), the same for all documents, or (B, C, H)."""
+    queries = queries.to(states.dtype)
     n_weights = states.shape[0] * states.shape[1] * queries.shape[-2]
     if queries.dim() == 2 or n_weights <= MAX_PLAIN_WEIGHTS:
-        return attention_weights(queries, states, lengths) @ values
-    return _fused_attention(queries, states, values, lengths)
+        return (attention_weights(queries, states, lengths) @ values).float()
+    return _fused_attention(queries, states, values, lengths).float()
 
 
 def attention_weights(queries: Tensor, states: Tensor, lengths: Tensor) -> Tensor:
@@ -159,7 +164,8 @@ class _ByDocument(Function):
         ctx: Any, queries: Tensor, states: Tensor, values: Tensor, lengths: list[int], counts: list[int]
     ) -> Tensor:
         n_queries = queries.shape[-2]
-        sums = values.new_empty(len(states), n_queries, values.shape[-1])
+        queries = queries.to(states.dtype)
+        sums = torch.empty(len(states), n_queries, values.shape[-1])
         kept = []
         for row, (length, count) in enumerate(zip(lengths, counts, strict=True)):
             weights = _weights_of_document(_of_document(queries, row, count), states[row], length)
@@ -174,9 +180,14 @@ class _ByDocument(Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         queries, states, values, *kept = ctx.saved_tensors
-        of_queries, of_states, of_values = torch.zeros_like(queries), torch.empty_like(states), torch.empty_like(values)
+        # The same queries may have a part of every document: these are added up in 32 bits.
+        of_queries, of_states, of_values = (
+            torch.zeros(queries.shape),
+            torch.empty_like(states),
+            torch.empty_like(values),
+        )
         for row, (length, count) in enumerate(zip(ctx.lengths, ctx.counts, strict=True)):
-            wanted, words, own = _of_document(queries, row, count), states[row], gradient[row, :count]
+            wanted, words, own = _of_document(queries, row, count), states[row], gradient[row, :count].to(states.dtype)
             weights = kept[row] if kept else _weights_of_document(wanted, words, length)  # (C, T)
             of_scores = torch._softmax_backward_data(product(own, values[row]), weights, 1, weights.dtype)
             product(weights.T, own.T, out=of_values[row])

@@ -22,7 +22,13 @@ class ByteDropout(nn.Module):
         factors = self.factors(x.shape, x.device, generator)
         return x if factors is None else x * factors
 
-    def factors(self, shape: Sequence[int], device: torch.device, generator: Generator | None = None) -> Tensor | None:
+    def factors(
+        self,
+        shape: Sequence[int],
+        device: torch.device,
+        generator: Generator | None = None,
+        kind: torch.dtype = torch.float32,
+    ) -> Tensor | None:
         """Draw what numbers of a shape are multiplied with in training; none: they stay as they are.
 
         The generator decides on a processor, torch's own elsewhere.
@@ -30,8 +36,8 @@ class ByteDropout(nn.Module):
         if not self.training or self.threshold == 0:
             return None
         if device.type != "cpu":
-            return F.dropout(torch.ones(shape, device=device), self.threshold / 256)
+            return F.dropout(torch.ones(shape, dtype=kind, device=device), self.threshold / 256)
         n_numbers = math.prod(shape)
         words = torch.empty(-(-n_numbers // 8), dtype=torch.int64).random_(-(2**63), None, generator=generator)
         kept = words.view(torch.uint8)[:n_numbers].view(shape) >= self.threshold
-        return kept.to(torch.float32).mul_(256 / (256 - self.threshold))
+        return kept.to(kind).mul_(256 / (256 - self.threshold))

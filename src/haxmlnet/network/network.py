@@ -139,6 +139,11 @@ class LabelAttentionNetwork(nn.Module):
         assert isinstance(head, LabelHead)
         return head
 
+    def autocast(self) -> torch.autocast:
+        """Let a graphics card multiply numbers of 16 bits, if it should; on a processor, the encoder sees to that."""
+        device = self.device.type
+        return torch.autocast(device, torch.bfloat16, enabled=device == "cuda" and self.encoder.kind == torch.bfloat16)
+
     def encode(self, tokens: Tensor, lengths: Tensor, generator: Generator | None = None, run: Map = map) -> Tensor:
         """Give the states (B, T, H) that the heads read; the generator decides what is dropped in training."""
         states: Tensor = self.encoder(tokens, lengths, generator, run)

@@ -1,9 +1,12 @@
-"""Matrix products where a processor does them, by the library that is the faster one on it.
+"""Matrix products where a processor does them, of numbers of 32 or 16 bits, by the library that is faster on it.
 
 On processors that are not Intel's, the library behind torch's `@` leaves the widest instructions unused: there oneDNN,
 torch's own library for layers, is up to 2.3 times as fast, and nowhere slower once it has compiled a program for the
 shape, which takes 0.4 ms. On Intel's own, `@` is up to 1.8 times as fast as oneDNN: it reads turned matrices as they
 are, and writes where it is told to. Small products and those of other devices are torch's everywhere.
+
+Processors that multiply numbers of 16 bits (bfloat16) do so at twice the speed or more. Their sums are of 32 bits, and
+only results are rounded.
 """
 
 from __future__ import annotations
@@ -27,18 +30,23 @@ LEAST_ROWS = 512
 
 
 def product(a: Tensor, b: Tensor, bias: Tensor | None = None, out: Tensor | None = None) -> Tensor:
-    """Give a bᵀ, plus the bias, of matrices (m, k) and (n, k), in `out` if that is given; no gradients pass through."""
+    """Give a bᵀ, plus the bias, of matrices (m, k) and (n, k), in `out` if that is given; no gradients pass through.
+
+    Both and the bias are of one kind; `out` may be of another.
+    """
     if 2 * a.shape[0] * b.numel() >= LEAST_OPERATIONS and by_onednn(a, b):
         result: Tensor = _operator()(a, b, bias, "none", (), "")
         return result if out is None else out.copy_(result)
     if out is None:
         return F.linear(a, b, bias)
+    if out.dtype != a.dtype:
+        return out.copy_(F.linear(a, b, bias))
     return torch.mm(a, b.T, out=out) if bias is None else torch.addmm(bias, a, b.T, out=out)
 
 
 def add_product(target: Tensor, a: Tensor, b: Tensor) -> None:
-    """Add a bᵀ to a matrix (m, n)."""
-    if by_onednn(a, b):
+    """Add a bᵀ to a matrix (m, n), which may be of another kind."""
+    if by_onednn(a, b) or target.dtype != a.dtype:
         target.add_(product(a, b))
     else:
         torch.addmm(target, a, b.T, out=target)
@@ -57,21 +65,36 @@ def multiplier(weights: Tensor, n_rows: int) -> Callable[[Tensor], Tensor]:
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Give x Wᵀ, plus the bias, for the last axis of x, as `torch.nn.functional.linear` does, with gradients."""
-    if not by_onednn(x, weight) or x.numel() < LEAST_ROWS * x.shape[-1]:
+    """Give x Wᵀ, plus the bias, for the last axis of x, as `torch.nn.functional.linear` does, with gradients.
+
+    The result is of the kind of x, and so is what is multiplied.
+    """
+    if x.device.type != "cpu":  # there autocast decides
         return F.linear(x, weight, bias)
+    if not by_onednn(x, x) or x.numel() < LEAST_ROWS * x.shape[-1]:
+        return F.linear(x, weight.to(x.dtype), None if bias is None else bias.to(x.dtype))
     result: Tensor = _Linear.apply(x.reshape(-1, x.shape[-1]), weight, bias)  # type: ignore[no-untyped-call]
     return result.view(*x.shape[:-1], len(weight))
 
 
 def on_processor(a: Tensor, b: Tensor) -> bool:
-    """Say whether a processor multiplies them, in 32 bits."""
-    return a.device.type == "cpu" and a.dtype == b.dtype == torch.float32
+    """Say whether a processor multiplies them, in 32 or 16 bits."""
+    return a.device.type == "cpu" and a.dtype == b.dtype and a.dtype in (torch.float32, torch.bfloat16)
 
 
 def by_onednn(a: Tensor, b: Tensor) -> bool:
     """Say whether oneDNN multiplies them."""
-    return on_processor(a, b) and _is_faster()
+    return on_processor(a, b) and (_is_faster() if a.dtype == torch.float32 else has_short_products())
+
+
+@cache
+def has_short_products() -> bool:
+    """Say whether the processor multiplies numbers of 16 bits itself, and is known to do so without harm.
+
+    Intel's do so by a unit that virtual machines may show and not have: there a product ended the process.
+    """
+    known: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()
+    return _is_faster() and bool(known.get("avx512_bf16", False))
 
 
 @cache
@@ -104,13 +127,14 @@ def _is_intels() -> bool:
 class _Linear(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        weight = weight.to(x.dtype)
         ctx.save_for_backward(x, weight)
-        return product(x, weight, bias)
+        return product(x, weight, None if bias is None else bias.to(x.dtype))
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         of_x = product(gradient, weight.T) if ctx.needs_input_grad[0] else None
-        of_bias = gradient.sum(dim=0) if ctx.needs_input_grad[2] else None
+        of_bias = gradient.sum(dim=0, dtype=torch.float32) if ctx.needs_input_grad[2] else None
         return of_x, product(gradient.T, x.T), of_bias

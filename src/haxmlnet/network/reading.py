@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numba
 import numpy as np
@@ -18,6 +19,7 @@ from torch import Tensor, nn
 
 from haxmlnet.data.shapes import few_rows
 from haxmlnet.network.products import multiplier, product
+from haxmlnet.network.short_numbers import narrow, numbers_of, wide
 from haxmlnet.network.workers import Map
 
 # tanh(x) = x P(x^2) / Q(x^2) up to 4e-7 between -9 and 9, beyond which it is 1 or -1 in 32 bits. P and Q are the
@@ -39,63 +41,69 @@ class Documents:
     lengths: NDArray[np.int64]  # (B,)
 
     @classmethod
-    def of(cls, tokens: Tensor, lengths: Tensor, words: nn.Embedding) -> Documents:
+    def of(cls, tokens: Tensor, lengths: Tensor, words: nn.Embedding, kind: torch.dtype) -> Documents:
         """Find the different words among tokens (B, T)."""
         if len(tokens) < LEAST_AT_ONCE:  # finding them would take longer than it saves
-            vectors = words.weight.index_select(0, tokens.flatten())
+            vectors = words.weight.index_select(0, tokens.flatten()).to(kind)
             return cls(vectors, np.arange(tokens.numel(), dtype=np.int32).reshape(tokens.shape), lengths.numpy())
         different, places = np.unique(tokens.numpy(), return_inverse=True)
         rows = np.zeros(few_rows(len(different)), np.int64)  # more than there are words, so that few numbers occur
         rows[: len(different)] = different
-        vectors = words.weight.index_select(0, torch.from_numpy(rows))
+        vectors = words.weight.index_select(0, torch.from_numpy(rows)).to(kind)
         return cls(vectors, places.reshape(tokens.shape).astype(np.int32), lengths.numpy())
 
 
 def read_documents(
-    tokens: Tensor, lengths: Tensor, words: nn.Embedding, directions: Sequence[nn.LSTM], attend_words: bool, run: Map
+    tokens: Tensor,
+    lengths: Tensor,
+    words: nn.Embedding,
+    directions: Sequence[nn.LSTM],
+    attend_words: bool,
+    kind: torch.dtype,
+    run: Map,
 ) -> Tensor:
     """Give the states (B, T, 2 h), or (B, T, 2 h + W) with the word vectors behind them; padding is zero.
 
     The first LSTM reads from left to right and the second from right to left. Both are given to `run`.
     """
-    documents = Documents.of(tokens, lengths, words)
+    documents = Documents.of(tokens, lengths, words, kind)
     n_states = sum(lstm.hidden_size for lstm in directions)
     width = n_states + (words.embedding_dim if attend_words else 0)
     # Attention gives padding no weight, but no weight times something that is no number is no number either.
     new = torch.empty if bool((lengths == tokens.shape[1]).all()) else torch.zeros
-    states = new((*tokens.shape, width), dtype=torch.float32)
+    states = new((*tokens.shape, width), dtype=kind)
     if attend_words:
         places = torch.from_numpy(documents.places).flatten()
         states[..., n_states:] = documents.vectors.index_select(0, places).view(*tokens.shape, -1)
 
     def read(number: int) -> None:
         first = number * directions[0].hidden_size
-        read_direction(directions[number], documents, number == 1, states.numpy(), first)
+        read_direction(directions[number], documents, number == 1, numbers_of(states), first)
 
     for _ in run(read, range(len(directions))):
         pass
     return states
 
 
-def read_direction(
-    lstm: nn.LSTM, documents: Documents, backwards: bool, states: NDArray[np.float32], first: int
-) -> None:
+def read_direction(lstm: nn.LSTM, documents: Documents, backwards: bool, states: NDArray[Any], first: int) -> None:
     """Write the states of one direction into an array (B, T, ...), from its column `first` on."""
-    weights: list[Tensor] = [getattr(lstm, f"{name}_l0") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
-    of_words, of_states, *biases = weights
-    n_documents = len(documents.places)
+    kind, n_documents = documents.vectors.dtype, len(documents.places)
+    names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    of_words, of_states, *biases = (getattr(lstm, f"{name}_l0").detach() for name in names)
     multiply = F.linear if n_documents < LEAST_AT_ONCE else product  # documents alone have all lengths
-    brought = multiply(documents.vectors, of_words, biases[0] + biases[1]).numpy()  # (U, 4 h)
+    brought = numbers_of(multiply(documents.vectors, of_words.to(kind), (biases[0] + biases[1]).to(kind)))  # (U, 4 h)
+    of_states = of_states.to(kind)
     if n_documents < LEAST_AT_ONCE:
+        weights = numbers_of(of_states)
         for row, length in enumerate(documents.lengths):
-            _read_document(brought, of_states.numpy(), documents.places[row, :length], backwards, states[row], first)
+            _read_document(brought, weights, documents.places[row, :length], backwards, states[row], first)
         return
     cells = np.zeros((n_documents, lstm.hidden_size), np.float32)
-    hidden = torch.zeros(n_documents, lstm.hidden_size)
-    step = (brought, documents.places, documents.lengths, cells, hidden.numpy(), states, first)
+    hidden = torch.zeros(n_documents, lstm.hidden_size, dtype=kind)
+    step = (brought, documents.places, documents.lengths, cells, numbers_of(hidden), states, first)
     gates_of = multiplier(of_states, n_documents)
     for word in range(int(documents.lengths.max())):
-        _read_word(gates_of(hidden).numpy(), *step, word, backwards)
+        _read_word(numbers_of(gates_of(hidden)), *step, word, backwards)
 
 
 @numba.njit(inline="always", error_model="numpy")
@@ -116,11 +124,14 @@ def _sigmoid(x):  # type: ignore[no-untyped-def]
 def _step(gates, brought, cells, hidden, states):  # type: ignore[no-untyped-def]
     """Turn what comes from the states before (4 h) and from the word (4 h) into the next cells and states (h)."""
     n = len(cells)
+    enter, keep, new, leave = gates[:n], gates[n : 2 * n], gates[2 * n : 3 * n], gates[3 * n :]
+    its_enter, its_keep, its_new, its_leave = brought[:n], brought[n : 2 * n], brought[2 * n : 3 * n], brought[3 * n :]
     for i in range(n):
-        entered = _sigmoid(gates[i] + brought[i]) * _tanh(gates[2 * n + i] + brought[2 * n + i])
-        cells[i] = _sigmoid(gates[n + i] + brought[n + i]) * cells[i] + entered
-        hidden[i] = _sigmoid(gates[3 * n + i] + brought[3 * n + i]) * _tanh(cells[i])
-        states[i] = hidden[i]
+        entered = _sigmoid(wide(enter[i]) + wide(its_enter[i])) * _tanh(wide(new[i]) + wide(its_new[i]))
+        cells[i] = _sigmoid(wide(keep[i]) + wide(its_keep[i])) * cells[i] + entered
+        state = narrow(_sigmoid(wide(leave[i]) + wide(its_leave[i])) * _tanh(cells[i]), states[i])
+        hidden[i] = state
+        states[i] = state
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy")
@@ -141,12 +152,15 @@ def _read_word(  # type: ignore[no-untyped-def]
 def _read_document(brought, weights, places, backwards, states, first):  # type: ignore[no-untyped-def]
     """Read a whole document; weights are (4 h, h)."""
     n = weights.shape[1]
-    cells, hidden, gates = np.zeros(n, np.float32), np.zeros(n, np.float32), np.zeros(4 * n, np.float32)
+    cells, before = np.zeros(n, np.float32), np.zeros(n, np.float32)
+    hidden, gates = np.zeros(n, weights.dtype), np.zeros(4 * n, weights.dtype)
     for word in range(len(places)):
         for row in range(4 * n):
             total = np.float32(0)
             for column in range(n):
-                total += weights[row, column] * hidden[column]
-            gates[row] = total
+                total += wide(weights[row, column]) * before[column]
+            gates[row] = narrow(total, gates[row])
         place = len(places) - 1 - word if backwards else word
         _step(gates, brought[places[place]], cells, hidden, states[place, first : first + n])
+        for column in range(n):
+            before[column] = wide(hidden[column])

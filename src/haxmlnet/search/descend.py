@@ -131,7 +131,7 @@ def _search_batch(
     if above is not None:
         scored = [(above.ids, above.logits[..., level]) for level in range(above.logits.shape[-1])]
     with (
-        torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"),
+        network.autocast(),
         # Two threads on one document would wait for each other at every word, and at every small product.
         one_thread_each(propose) if len(tokens) == 1 and device.type == "cpu" else nullcontext((map, propose)) as (
             run,

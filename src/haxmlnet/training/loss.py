@@ -72,7 +72,7 @@ def batch_loss(network: LabelAttentionNetwork, data: TrainingData, rows: NDArray
     tokens, lengths = (torch.from_numpy(array).to(device) for array in data.tokens.padded(rows))
     wrong = data.predicted_above(rows)
     total = torch.zeros((), device=device)
-    with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+    with network.autocast():
         states = network.encode(tokens, lengths, generator)
         for index, level in enumerate(network.levels):
             batch = data.candidates(index, rows, wrong, rng)
