@@ -74,9 +74,9 @@ def measure(directory: Path, sizes: Mapping[str, Any], scale: float, n_threads: 
 
 def numbers_of(precision: str) -> str:
     """Name the numbers that a setting lets the network multiply here."""
-    from haxmlnet.training.hardware import chosen_device, chosen_kind
+    from haxmlnet.training.hardware import chosen_device, chosen_kind, name_of
 
-    return str(chosen_kind(precision, chosen_device("auto"))).removeprefix("torch.")
+    return name_of(chosen_kind(precision, chosen_device("auto")))
 
 
 def rates(calls: Sequence[Call], seconds: Sequence[float]) -> Figures:

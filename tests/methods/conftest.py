@@ -18,6 +18,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "HAXMLNet": {
         "hidden_size": 16, "word_size": 16, "mlp_sizes": (16,), "group_size": 4, "batch_size": 16,
         "epochs": 10, "learning_rate": 0.01, "device": "cpu", "n_jobs": 1,
+        "precision": "float32",  # so that numbers can be compared
     },
     "LinearTree": {"group_size": 4, "validation_fraction": 0.4, "n_jobs": 1},
 }  # fmt: skip

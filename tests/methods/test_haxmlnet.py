@@ -25,6 +25,7 @@ from haxmlnet.methods.tree_model import (
     part_name,
     saved_network,
 )
+from haxmlnet.network.products import has_short_products
 from haxmlnet.progress import Progress
 from haxmlnet.text.corpus_builder import prepare_texts
 from haxmlnet.training.hardware import processor_threads
@@ -49,9 +50,7 @@ def fitted(new_hasty_model, tiny_corpus):
     def get(shape: tuple[tuple[int, ...], bool]) -> HAXMLNet:
         if shape not in models:
             level_sizes, shared = shape
-            model = new_hasty_model(
-                "HAXMLNet", level_sizes=level_sizes, shared_encoder=shared, epochs=3, precision="float32"
-            )
+            model = new_hasty_model("HAXMLNet", level_sizes=level_sizes, shared_encoder=shared, epochs=3)
             models[shape] = model.fit(*tiny_corpus)
         return models[shape]
 
@@ -110,6 +109,24 @@ def test_a_search_of_all_nodes_is_the_exhaustive_product(fitted, unseen_document
     assert model.trees_[0].tree.level_sizes == [*level_sizes, 24]
     texts, _ = unseen_documents
     assert_ranks(model.predict(texts, k=24), exhaustive_scores(model, texts))
+
+
+@pytest.mark.skipif(not has_short_products(), reason="this processor does not multiply numbers of 16 bits")
+def test_numbers_of_16_bits_learn_as_well_and_are_kept_with_the_model(
+    new_model, tiny_corpus, unseen_documents, tmp_path
+):
+    texts, labels = unseen_documents
+    models = [new_model("HAXMLNet", precision=name, linear=False).fit(*tiny_corpus) for name in ("auto", "float32")]
+    assert [model.describe()["training"]["numbers"] for model in models] == ["bfloat16", "float32"]
+    short, long = (model.evaluate(texts, labels).values["nDCG@5"] for model in models)
+    assert short > long - 2
+    models[0].save(tmp_path / "model")
+    loaded, together = HAXMLNet.load(tmp_path / "model"), models[0].predict(texts, k=24)
+    assert {network.encoder.kind for network in loaded.trees_[0].networks} == {torch.bfloat16}
+    np.testing.assert_array_equal(loaded.predict(texts, k=24).scores, together.scores)
+    for row, text in enumerate(texts):
+        alone = models[0].predict([text], k=24)
+        np.testing.assert_allclose(alone.scores[0], together.scores[row], atol=0.02)
 
 
 @every_shape

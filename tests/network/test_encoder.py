@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from haxmlnet.network.encoder import BiLSTMEncoder, reversed_rows, turned
+from haxmlnet.network.products import has_short_products
 
 N_WORDS, WORD_SIZE, HIDDEN = 20, 5, 4
 LENGTHS = torch.tensor([6, 1, 3, 5])
@@ -85,6 +86,23 @@ def test_gradients_are_those_of_the_formula(attend_words, dropout):
         return encoder(tokens, LENGTHS, torch.Generator().manual_seed(0))
 
     assert torch.autograd.gradcheck(states, weights)
+
+
+@pytest.mark.skipif(not has_short_products(), reason="this processor does not multiply numbers of 16 bits")
+@pytest.mark.parametrize("attend_words", [False, True])
+def test_gradients_of_numbers_of_16_bits_are_near_and_have_32(attend_words):
+    encoder, wanted = new_encoder(attend_words), torch.randn(4, 6, 1, generator=torch.Generator().manual_seed(2))
+
+    def gradients(kind: torch.dtype) -> list[Tensor]:
+        encoder.kind = kind
+        states = encoder(tokens_of(LENGTHS), LENGTHS)
+        assert states.dtype == kind
+        return list(torch.autograd.grad((states * wanted).sum(), list(encoder.parameters())))
+
+    short = gradients(torch.bfloat16)
+    assert {gradient.dtype for gradient in short} == {torch.float32}
+    for own, expected in zip(short, gradients(torch.float32), strict=True):
+        torch.testing.assert_close(own, expected, rtol=0.05, atol=0.05)
 
 
 @pytest.mark.parametrize("sparse", [True, False])

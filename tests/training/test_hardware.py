@@ -12,7 +12,8 @@ from haxmlnet.training.hardware import chosen_kind
     [
         ("auto", "cpu", True, torch.bfloat16),
         ("auto", "cpu", False, torch.float32),
-        ("auto", "cuda", False, torch.bfloat16),
+        ("auto", "cuda", True, torch.bfloat16),
+        ("auto", "cuda", False, torch.float32),
         ("auto", "mps", True, torch.float32),
         ("float32", "cpu", True, torch.float32),
         ("float32", "cuda", True, torch.float32),
@@ -22,4 +23,5 @@ def test_numbers_have_16_bits_where_those_are_faster_and_nothing_else_is_asked_f
     monkeypatch, precision, device, has_short_products, expected
 ):
     monkeypatch.setattr(hardware, "has_short_products", lambda: has_short_products)
+    monkeypatch.setattr(hardware, "_cuda_has_short_products", lambda: has_short_products)
     assert chosen_kind(precision, torch.device(device)) == expected

@@ -45,7 +45,14 @@ from haxmlnet.text.corpus_builder import prepare_texts
 from haxmlnet.text.tfidf import tfidf, word_counts
 from haxmlnet.text.tokenizer import WordTokenizer
 from haxmlnet.training.checkpoints import Checkpoints, training_identity
-from haxmlnet.training.hardware import chosen_device, device_for_loading, processor_threads, training_threads
+from haxmlnet.training.hardware import (
+    chosen_device,
+    chosen_kind,
+    device_for_loading,
+    name_of,
+    processor_threads,
+    training_threads,
+)
 from haxmlnet.tree import LabelTree
 
 # Documents searched at a time: what both parts say of their candidates takes 12 kB each.
@@ -166,7 +173,8 @@ class HAXMLNet(Settings, Method):
             "labels_per_document": len(corpus.label_ids) / len(corpus),
             "validation_nDCG@5": [round(tree.score, 4) for tree in trees],
             "seconds": round(time.monotonic() - started, 1), "threads": threads,
-            "device": device.type, "torch_version": torch.__version__,
+            "device": device.type, "numbers": name_of(chosen_kind(settings["precision"], device)),
+            "torch_version": torch.__version__,
             "settings": settings,
         }  # fmt: skip
         return self

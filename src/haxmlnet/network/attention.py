@@ -181,11 +181,8 @@ class _ByDocument(Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         queries, states, values, *kept = ctx.saved_tensors
         # The same queries may have a part of every document: these are added up in 32 bits.
-        of_queries, of_states, of_values = (
-            torch.zeros(queries.shape),
-            torch.empty_like(states),
-            torch.empty_like(values),
-        )
+        of_queries = torch.zeros(queries.shape)
+        of_states, of_values = torch.empty_like(states), torch.empty_like(values)
         for row, (length, count) in enumerate(zip(ctx.lengths, ctx.counts, strict=True)):
             wanted, words, own = _of_document(queries, row, count), states[row], gradient[row, :count].to(states.dtype)
             weights = kept[row] if kept else _weights_of_document(wanted, words, length)  # (C, T)

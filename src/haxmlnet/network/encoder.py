@@ -69,12 +69,11 @@ class BiLSTMEncoder(nn.Module):
 
 def _read(direction: tuple[nn.LSTM, Tensor]) -> Tensor:
     lstm, words = direction
-    if words.device.type != "cpu":
+    is_short = words.device.type == "cpu" and words.dtype == torch.bfloat16
+    # The weights have 32 bits. What is kept of them would be kept for all threads.
+    with torch.autocast("cpu", torch.bfloat16, enabled=is_short, cache_enabled=False):
         states: Tensor = lstm(words)[0]
-        return states
-    with torch.autocast("cpu", torch.bfloat16, enabled=words.dtype == torch.bfloat16):  # its weights have 32 bits
-        states = lstm(words)[0]
-        return states
+    return states
 
 
 def reversed_rows(lengths: Tensor, width: int) -> Tensor:
@@ -127,7 +126,8 @@ class _States(Function):
         parts = [forward, _rows_taken(backward, order), *(() if words is None else (words,))]
         n_words, n_documents, hidden_size = forward.shape
         ctx.hidden_size = hidden_size
-        states = forward.new_empty((n_documents, n_words, sum(part.shape[-1] for part in parts)))
+        kind = torch.promote_types(forward.dtype, parts[-1].dtype)  # of cuDNN, states may have 16 bits and words 32
+        states = forward.new_empty((n_documents, n_words, sum(part.shape[-1] for part in parts)), dtype=kind)
         columns = torch.split(states.transpose(0, 1), [part.shape[-1] for part in parts], dim=-1)
         kept = [None, None] if factors is None else torch.split(factors, hidden_size, dim=-1)
         for target, part, own in zip(columns, parts, [*kept, None], strict=False):

@@ -26,8 +26,20 @@ def chosen_device(name: str) -> torch.device:
 
 def chosen_kind(precision: str, device: torch.device) -> torch.dtype:
     """Turn a setting into the kind of numbers that are multiplied; `auto` takes 16 bits where they are faster."""
-    is_faster = device.type == "cuda" or (device.type == "cpu" and has_short_products())
-    return torch.bfloat16 if precision == "auto" and is_faster else torch.float32
+    if precision == "auto" and device.type == "cpu" and has_short_products():
+        return torch.bfloat16
+    if precision == "auto" and device.type == "cuda" and _cuda_has_short_products():
+        return torch.bfloat16
+    return torch.float32
+
+
+def name_of(kind: torch.dtype) -> str:
+    """Name a kind of numbers as torch does."""
+    return str(kind).removeprefix("torch.")
+
+
+def _cuda_has_short_products() -> bool:
+    return torch.cuda.is_bf16_supported(including_emulation=False)  # older cards only act as if they had them
 
 
 def device_for_loading(name: str) -> torch.device:
