@@ -44,7 +44,7 @@ class Documents:
     def of(cls, tokens: Tensor, lengths: Tensor, words: nn.Embedding, kind: torch.dtype) -> Documents:
         """Find the different words among tokens (B, T)."""
         if len(tokens) < LEAST_AT_ONCE:  # finding them would take longer than it saves
-            vectors = words.weight.index_select(0, tokens.flatten()).to(kind)
+            vectors = words.weight.index_select(0, tokens.flatten())
             return cls(vectors, np.arange(tokens.numel(), dtype=np.int32).reshape(tokens.shape), lengths.numpy())
         different, places = np.unique(tokens.numpy(), return_inverse=True)
         rows = np.zeros(few_rows(len(different)), np.int64)  # more than there are words, so that few numbers occur
@@ -64,8 +64,10 @@ def read_documents(
 ) -> Tensor:
     """Give the states (B, T, 2 h), or (B, T, 2 h + W) with the word vectors behind them; padding is zero.
 
-    The first LSTM reads from left to right and the second from right to left. Both are given to `run`.
+    The first LSTM reads from left to right and the second from right to left. Both are given to `run`. Of few documents
+    everything has 32 bits: they have all lengths, and products of 16 bits are compiled for each.
     """
+    kind = kind if len(tokens) >= LEAST_AT_ONCE else torch.float32
     documents = Documents.of(tokens, lengths, words, kind)
     n_states = sum(lstm.hidden_size for lstm in directions)
     width = n_states + (words.embedding_dim if attend_words else 0)
@@ -88,15 +90,13 @@ def read_documents(
 def read_direction(lstm: nn.LSTM, documents: Documents, backwards: bool, states: NDArray[Any], first: int) -> None:
     """Write the states of one direction into an array (B, T, ...), from its column `first` on."""
     kind, n_documents = documents.vectors.dtype, len(documents.places)
-    names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    of_words, of_states, *biases = (getattr(lstm, f"{name}_l0").detach() for name in names)
+    weights: list[Tensor] = [getattr(lstm, f"{name}_l0") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+    of_words, of_states, bias = (w.detach().to(kind) for w in (*weights[:2], weights[2] + weights[3]))
     multiply = F.linear if n_documents < LEAST_AT_ONCE else product  # documents alone have all lengths
-    brought = numbers_of(multiply(documents.vectors, of_words.to(kind), (biases[0] + biases[1]).to(kind)))  # (U, 4 h)
-    of_states = of_states.to(kind)
+    brought = numbers_of(multiply(documents.vectors, of_words, bias))  # (U, 4 h)
     if n_documents < LEAST_AT_ONCE:
-        weights = numbers_of(of_states)
         for row, length in enumerate(documents.lengths):
-            _read_document(brought, weights, documents.places[row, :length], backwards, states[row], first)
+            _read_document(brought, of_states.numpy(), documents.places[row, :length], backwards, states[row], first)
         return
     cells = np.zeros((n_documents, lstm.hidden_size), np.float32)
     hidden = torch.zeros(n_documents, lstm.hidden_size, dtype=kind)
@@ -152,15 +152,12 @@ def _read_word(  # type: ignore[no-untyped-def]
 def _read_document(brought, weights, places, backwards, states, first):  # type: ignore[no-untyped-def]
     """Read a whole document; weights are (4 h, h)."""
     n = weights.shape[1]
-    cells, before = np.zeros(n, np.float32), np.zeros(n, np.float32)
-    hidden, gates = np.zeros(n, weights.dtype), np.zeros(4 * n, weights.dtype)
+    cells, hidden, gates = np.zeros(n, np.float32), np.zeros(n, np.float32), np.zeros(4 * n, np.float32)
     for word in range(len(places)):
         for row in range(4 * n):
             total = np.float32(0)
             for column in range(n):
-                total += wide(weights[row, column]) * before[column]
-            gates[row] = narrow(total, gates[row])
+                total += weights[row, column] * hidden[column]
+            gates[row] = total
         place = len(places) - 1 - word if backwards else word
         _step(gates, brought[places[place]], cells, hidden, states[place, first : first + n])
-        for column in range(n):
-            before[column] = wide(hidden[column])
