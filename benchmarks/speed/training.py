@@ -47,7 +47,7 @@ def training(run: Run) -> Iterator[Row]:
         yield at_least(what, 100 * figures.pop("share"), "%", percent, figures)
         if figures["numbers"] != LONG:
             figures = run_alone(measure, corpus, {**sizes, "precision": LONG}, run.scale, run.threads, run.seed)
-            yield Row(f"{what}, numbers of 32 bits", 100 * figures.pop("share"), "%", details=figures)
+            yield at_least(f"{what}, numbers of 32 bits", 100 * figures.pop("share"), "%", percent, figures)
 
 
 def _prepare(source: Path, directory: Path) -> Figures:

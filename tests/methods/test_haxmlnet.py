@@ -129,6 +129,13 @@ def test_numbers_of_16_bits_learn_as_well_and_are_kept_with_the_model(
         np.testing.assert_allclose(alone.scores[0], together.scores[row], atol=0.02)
 
 
+def test_a_trained_model_predicts_with_the_numbers_it_is_told_to(new_hasty_model, tiny_corpus, unseen_documents):
+    model, (texts, _) = new_hasty_model("HAXMLNet", precision="auto").fit(*tiny_corpus), unseen_documents
+    together = model.set_params(precision="float32").predict(texts, k=24)
+    alone = [model.predict([text], k=24) for text in texts]
+    np.testing.assert_allclose([one.scores[0] for one in alone], together.scores, atol=1e-5)
+
+
 @every_shape
 def test_every_shape_of_tree_is_saved_and_loaded(fitted, unseen_documents, tmp_path, shape):
     model = fitted(shape)
@@ -216,9 +223,11 @@ def test_a_resumed_training_ends_with_the_same_model(
     np.testing.assert_array_equal(resumed.predict(texts).ids, expected.ids)
 
 
-def test_a_training_in_two_threads_can_be_repeated(new_hasty_model, tiny_corpus):
+@pytest.mark.parametrize("precision", ["auto", "float32"])
+def test_a_training_in_two_threads_can_be_repeated(new_hasty_model, tiny_corpus, precision):
     # Batches of 32 documents have two parts.
-    first, again = (new_hasty_model("HAXMLNet", n_jobs=2, batch_size=32).fit(*tiny_corpus) for _ in range(2))
+    changes = {"n_jobs": 2, "batch_size": 32, "precision": precision}
+    first, again = (new_hasty_model("HAXMLNet", **changes).fit(*tiny_corpus) for _ in range(2))
     weights, others = (network_arrays(model.trees_[0].networks[0]) for model in (first, again))
     for name, value in weights.items():
         np.testing.assert_array_equal(value, others[name], err_msg=name)

@@ -100,7 +100,7 @@ def test_numbers_of_16_bits_are_multiplied_with_sums_of_32(monkeypatch, least):
 ])  # fmt: skip
 def test_numbers_of_16_bits_are_multiplied_where_the_processor_does_so(monkeypatch, is_faster, known, expected):
     monkeypatch.setattr(products, "_is_faster", lambda: is_faster)
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: known)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: known, raising=False)
     assert has_short_products.__wrapped__() is expected
 
 

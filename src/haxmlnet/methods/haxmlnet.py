@@ -185,6 +185,8 @@ class HAXMLNet(Settings, Method):
         Without the linear part, a score is the product of the probabilities along the path.
         """
         texts, k = self._checked_query(texts, k)
+        for network in (network for model in self.trees_ for network in model.networks):
+            network.encoder.kind = chosen_kind(self.precision, network.device)
         with processor_threads(self.n_jobs):
             starts = range(0, max(len(texts), 1), BLOCK_DOCUMENTS)
             ranking = joined([self._rank(texts[start : start + BLOCK_DOCUMENTS], k) for start in starts])

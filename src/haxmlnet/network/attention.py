@@ -92,11 +92,16 @@ def rows_of(table: nn.Embedding, candidates: Tensor | None) -> Tensor:
 
 def attention(queries: Tensor, states: Tensor, values: Tensor, lengths: Tensor) -> Tensor:
     """Do the same for all documents at once; queries are (N, H), the same for all documents, or (B, C, H)."""
-    queries = queries.to(states.dtype)
+    if states.device.type != "cpu":  # there autocast decides
+        return _attention(queries, states, values, lengths)
+    return _attention(queries.to(states.dtype), states, values, lengths).float()
+
+
+def _attention(queries: Tensor, states: Tensor, values: Tensor, lengths: Tensor) -> Tensor:
     n_weights = states.shape[0] * states.shape[1] * queries.shape[-2]
     if queries.dim() == 2 or n_weights <= MAX_PLAIN_WEIGHTS:
-        return (attention_weights(queries, states, lengths) @ values).float()
-    return _fused_attention(queries, states, values, lengths).float()
+        return attention_weights(queries, states, lengths) @ values
+    return _fused_attention(queries, states, values, lengths)
 
 
 def attention_weights(queries: Tensor, states: Tensor, lengths: Tensor) -> Tensor:

@@ -57,7 +57,7 @@ class BiLSTMEncoder(nn.Module):
         directions = (self.forward_lstm, words), (self.backward_lstm, turned(words, order))
         forward, backward = run(_read, directions)
         shape = (*words.shape[:2], 2 * forward.shape[-1])
-        factors = self.state_dropout.factors(shape, words.device, generator, forward.dtype)
+        factors = self.state_dropout.factors(shape, words.device, generator, words.dtype)
         states: Tensor = _States.apply(forward, backward, words if self.attend_words else None, order, factors)  # type: ignore[no-untyped-call]
         return states
 
