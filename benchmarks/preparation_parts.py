@@ -195,16 +195,14 @@ def run_alone(part: Callable[..., Figures], *arguments: object) -> Figures:
     process = context.Process(target=_send_figures, args=(theirs, part, arguments))
     process.start()
     theirs.close()
-    watch = _MemoryWatch(process.pid or 0)
-    try:
-        figures: Figures = ours.recv()
-    except EOFError:
-        process.join()
-        raise SystemExit(f"{part.__name__} ended with exit code {process.exitcode}.") from None
-    finally:
-        watch.stop()
+    with MemoryWatch(process.pid or 0) as watch:
+        try:
+            figures: Figures = ours.recv()
+        except EOFError:
+            process.join()
+            raise SystemExit(f"{part.__name__} ended with exit code {process.exitcode}.") from None
     process.join()
-    return {**figures, "peak_anonymous_bytes": watch.peak}
+    return {**figures, "peak_anonymous_bytes": watch.peaks.get("", Memory(0, 0)).own}
 
 
 def _send_figures(connection: Connection, part: Callable[..., Figures], arguments: tuple[object, ...]) -> None:
@@ -216,22 +214,33 @@ def _send_figures(connection: Connection, part: Callable[..., Figures], argument
     connection.close()
 
 
-class _MemoryWatch(threading.Thread):
-    """Samples the memory of a process that belongs to it alone; 0 where the system does not tell."""
+class Memory(NamedTuple):
+    """Bytes of memory that a process is in, and those that belong to it alone; 0 where the system does not tell."""
 
-    def __init__(self, pid: int) -> None:
+    resident: int
+    own: int
+
+
+class MemoryWatch(threading.Thread):
+    """Samples the memory of a process while a block runs, and keeps the peak of each stage."""
+
+    def __init__(self, pid: int | str = "self", stage: Callable[[], str] = lambda: "") -> None:
         super().__init__(daemon=True)
-        self.peak = 0
-        self._pid, self._ended = pid, threading.Event()
-        self.start()
+        self.peaks: dict[str, Memory] = {}
+        self._pid, self._stage, self._ended = pid, stage, threading.Event()
 
     def run(self) -> None:
-        """Sample until told to stop."""
+        """Sample until the block ends."""
         while not self._ended.wait(SAMPLING_SECONDS):
-            self.peak = max(self.peak, _memory_bytes(self._pid)[0])
+            stage, (own, mapped) = self._stage(), _memory_bytes(self._pid)
+            before = self.peaks.get(stage, Memory(0, 0))
+            self.peaks[stage] = Memory(max(before.resident, own + mapped), max(before.own, own))
 
-    def stop(self) -> None:
-        """End the sampling."""
+    def __enter__(self) -> MemoryWatch:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         self.join()
 

@@ -14,7 +14,7 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ DATA = "amazon-670k"
 MOST_GIGABYTES = 24.0
 SIZES = ("labels", "documents", "words", "length")
 MADE = "made.json"
+MEMORY = ("peak_bytes", "peak_anonymous_bytes")
 
 
 def statistics_of(
@@ -85,20 +86,30 @@ def find_corpus(folder: Path, statistics: Statistics, seed: int) -> dict[str, Fi
 
 def print_stage(name: str, figures: Figures) -> None:
     """Print a stage, then its parts."""
-    memory = f"{figures['peak_bytes'] / 1e9:>10.2f}{figures['peak_anonymous_bytes'] / 1e9:>12.2f}"
     shown = f"{name} (earlier run)" if figures.get("is_kept") else name
-    print(f"{shown:<36}{sum(figures['seconds'].values()):>10.1f}{memory}")
+    for part, seconds, memory in rows_of(shown, figures):
+        label = part if part == shown else f"  {part}"
+        print(f"{label:<36}{seconds:>10.1f}{_columns(memory, '{:>10.2f}')}", flush=True)
+
+
+def rows_of(name: str, figures: Figures) -> Iterator[tuple[str, float, list[float]]]:
+    """Give name, seconds and memory (all of it, and what the process has for itself) of a stage and of its parts."""
+    yield name, sum(figures["seconds"].values()), [figures[kind] for kind in MEMORY]
     for part, seconds in figures["seconds"].items():
-        print(f"  {part:<34}{seconds:>10.2f}", flush=True)
+        yield part, seconds, list(figures.get("memory", {}).get(part, {}).values())
+
+
+def _columns(memory: Iterable[float], form: str) -> str:
+    return "".join(form.format(n_bytes / 1e9) for n_bytes in memory)
 
 
 def markdown_table(title: str, measured: dict[str, Figures]) -> str:
-    """Write stages and their parts as a table in Markdown; the memory is what the process has for itself."""
-    lines = [title, "", "| stage | seconds | peak, GB |", "|---|---:|---:|"]
+    """Write stages and their parts as a table in Markdown."""
+    lines = [title, "", "| stage | seconds | peak, GB | own, GB |", "|---|---:|---:|---:|"]
     for name, figures in measured.items():
-        whole, gigabytes = sum(figures["seconds"].values()), figures["peak_anonymous_bytes"] / 1e9
-        lines.append(f"| **{name}** | {whole:,.1f} | {gigabytes:.2f} |")
-        lines += [f"| – {part} | {seconds:,.1f} | |" for part, seconds in figures["seconds"].items()]
+        for part, seconds, memory in rows_of(name, figures):
+            shown = f"**{part}**" if part == name else f"– {part}"
+            lines.append(f"| {shown} | {seconds:,.1f} |{_columns(memory, ' {:.2f} |') or ' | |'}")
     return "\n".join(lines) + "\n"
 
 
@@ -128,16 +139,17 @@ def _run(chosen: argparse.Namespace, settings: Figures) -> int:
     with tempfile.TemporaryDirectory(prefix="scale-", dir=chosen.folder) as folder:
         corpus_folder = chosen.keep or Path(folder)
         corpus_folder.mkdir(parents=True, exist_ok=True)
-        print(f"{'':<36}{'seconds':>10}{'peak, GB':>10}{'own, GB':>12}")
+        print(f"{'':<36}{'seconds':>10}{'peak, GB':>10}{'own, GB':>10}")
         for name, figures in go_all_the_way(statistics, chosen.seed, settings, Path(folder), corpus_folder):
             measured[name] = figures
             print_stage(name, figures)
     if chosen.markdown is not None:
         with replace_file(chosen.markdown) as temporary:
             temporary.write_text(markdown_table(title_of(statistics, settings), measured), "utf-8")
-    peak = max(figures["peak_anonymous_bytes"] for figures in measured.values()) / 1e9
-    found = {"peak_gigabytes": peak, "limit": chosen.limit, "holds": peak < chosen.limit, "stages": measured}
-    print(json.dumps(rounded({"data": chosen.data, **sizes, "steps": chosen.steps, "settings": settings, **found})))
+    peak, own = (max(figures[name] for figures in measured.values()) / 1e9 for name in MEMORY)
+    found = {"peak_gigabytes": peak, "own_gigabytes": own, "limit": chosen.limit, "holds": peak < chosen.limit}
+    asked = {"data": chosen.data, **sizes, "steps": chosen.steps, "settings": settings}
+    print(json.dumps(rounded({**asked, **found, "stages": measured})))
     return int(peak >= chosen.limit)
 
 
@@ -163,7 +175,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", dest="changes", help="a setting of HAXMLNet"
     )
-    parser.add_argument("--limit", type=float, default=MOST_GIGABYTES, metavar="GB", help="most memory (%(default)s)")
+    parser.add_argument(
+        "--limit", type=float, default=MOST_GIGABYTES, metavar="GB", help="most memory, with mapped pages (%(default)s)"
+    )
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the corpus here, or use the one that is here")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table here, too, as Markdown")
     parser.add_argument("--seed", type=int, default=0)

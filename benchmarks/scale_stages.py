@@ -12,7 +12,7 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.preparation_parts import Figures, StageClock
+from benchmarks.preparation_parts import Figures, MemoryWatch, StageClock
 from benchmarks.synthetic import Statistics, SyntheticData
 from haxmlnet.data import iterate_documents
 from haxmlnet.data.prepared import PreparedCorpus
@@ -32,6 +32,7 @@ UNTOLD = {
 }  # fmt: skip
 """Functions that training calls, and the stages that their seconds belong to."""
 STAGE_NAMES = {"vectors": "word vectors", "tf-idf": "TF-IDF"}
+REST, SAVE = "the rest of training", "save"
 
 
 def decided(settings: Figures, corpus: PreparedCorpus) -> Figures:
@@ -100,22 +101,24 @@ def _training_rows(corpus: PreparedCorpus, chosen: Figures) -> NDArray[np.int64]
 
 
 def train_and_save(directory: Path, model_directory: Path, settings: Figures) -> Figures:
-    """Train all levels and save the model; the seconds of training are those of its stages, and of what is in none."""
+    """Train all levels and save the model; training is told by its stages, and what is in none of them."""
     from haxmlnet import HAXMLNet  # here, so that torch is in no memory but that of the stages that use it
 
     clock, progress, model = Clock(), TrainingClock(), HAXMLNet(**settings)
     corpus = PreparedCorpus.open(directory)
-    with clock.part("training, all stages"), untold_stages(progress):
-        # As 'haxmlnet fit' does it: with checkpoints, which hold the best weights so far.
-        model.fit_prepared(corpus, checkpoint_dir=model_directory.with_name("training"), progress=progress)
-    with clock.part("save"):
-        model.save(model_directory)
+    with MemoryWatch(stage=lambda: progress.current) as watch:
+        with clock.part("training, all stages"), untold_stages(progress):
+            # As 'haxmlnet fit' does it: with checkpoints, which hold the best weights so far.
+            model.fit_prepared(corpus, checkpoint_dir=model_directory.with_name("training"), progress=progress)
+        stages = dict(progress.seconds)
+        with clock.part(SAVE), progress.stage(SAVE, None, ""):
+            model.save(model_directory)
     whole, save = clock.seconds.values()
-    stages = {STAGE_NAMES.get(name, name): seconds for name, seconds in progress.seconds.items()}
-    seconds = {**stages, "the rest of training": whole - sum(stages.values()), "save": save}
+    seconds = {**stages, REST: whole - sum(stages.values()), SAVE: save}
     size = sum(file.stat().st_size for file in model_directory.rglob("*") if file.is_file())
     return {
         "seconds": seconds,
+        "memory": {name: peak._asdict() for name, peak in watch.peaks.items()},
         "seconds_of_training": whole,
         "seconds_of_a_step": progress.median_step(),
         "planned_bytes": planned_bytes(corpus, settings),
@@ -135,19 +138,30 @@ def planned_bytes(corpus: PreparedCorpus, settings: Figures) -> int:
 
 
 class TrainingClock(StageClock):
-    """Adds up the seconds of each stage, and notes when each step of the networks ends."""
+    """Adds up the seconds of each stage, knows the current one, and notes when each step of the networks ends."""
 
     def __init__(self) -> None:
         super().__init__()
         self.steps: list[float] = []
+        self._begun = [REST]
+
+    @property
+    def current(self) -> str:
+        """Name the stage that has begun and not ended; of those within others, the innermost."""
+        return self._begun[-1]
 
     @contextmanager
     def stage(self, name: str, total: int | None, unit: str) -> Iterator[Callable[..., None]]:
         """Time a stage; one of batches is the training of a network."""
         is_network = unit == "batches"
         ends: list[float] = []
-        with super().stage(f"networks, {name}" if is_network else name, total, unit) as advance:
-            yield (lambda n, note="": ends.append(time.perf_counter())) if is_network else advance
+        own = f"networks, {name}" if is_network else STAGE_NAMES.get(name, name)
+        self._begun.append(own)
+        try:
+            with super().stage(own, total, unit) as advance:
+                yield (lambda n, note="": ends.append(time.perf_counter())) if is_network else advance
+        finally:
+            self._begun.pop()
         # The first end is the start, and the last step ends with validation.
         self.steps += np.diff(ends[:-1]).tolist()
 

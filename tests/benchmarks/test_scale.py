@@ -10,7 +10,10 @@ from benchmarks.synthetic import STATISTICS, SyntheticData
 from benchmarks import scale
 
 AMAZON = STATISTICS["amazon-670k"]
-FIGURES = {"seconds": {"a": 1.0, "b": 2.5}, "peak_bytes": 3e9, "peak_anonymous_bytes": 1e9}
+FIGURES = {
+    "seconds": {"a": 1.0, "b": 2.5}, "memory": {"a": {"resident": 2e9, "own": 5e8}},
+    "peak_bytes": 3e9, "peak_anonymous_bytes": 1e9,
+}  # fmt: skip
 TINY = ["--labels", "120", "--documents", "300", "--words", "400", "--length", "12", "--judged", "20"]
 TINY_NETWORK = ["hidden_size=4", "word_size=6", "mlp_sizes=[5]", "group_size=8", "n_jobs=1", "linear=false"]
 
@@ -55,7 +58,7 @@ def test_the_fan_out_is_that_of_training():
     assert scale_stages.MAX_FAN_OUT == tree_model.MAX_FAN_OUT
 
 
-@pytest.mark.parametrize(("limit", "code"), [([], 0), (["--limit", "1.5"], 0), (["--limit", "0.9"], 1)])
+@pytest.mark.parametrize(("limit", "code"), [([], 0), (["--limit", "3.5"], 0), (["--limit", "2.9"], 1)])
 def test_the_command_prints_each_stage_and_fails_beyond_the_memory(no_stage_runs, capsys, tmp_path, limit, code):
     assert main(["--labels", "50", "--folder", str(tmp_path), *limit]) == code
     *lines, last = capsys.readouterr().out.splitlines()
@@ -116,8 +119,8 @@ def test_the_markdown_table_has_stages_parts_and_memory(no_stage_runs, tmp_path)
     main(["--labels", "50", "--documents", "70", "--folder", str(tmp_path), "--markdown", str(tmp_path / "table.md")])
     title, _, *rows = (tmp_path / "table.md").read_text().splitlines()
     assert title.startswith("50 labels, 70 synthetic documents")
-    assert rows[:2] == ["| stage | seconds | peak, GB |", "|---|---:|---:|"]
-    assert rows[2:5] == ["| **text** | 3.5 | 1.00 |", "| – a | 1.0 | |", "| – b | 2.5 | |"]
+    assert rows[:2] == ["| stage | seconds | peak, GB | own, GB |", "|---|---:|---:|---:|"]
+    assert rows[2:5] == ["| **text** | 3.5 | 3.00 | 1.00 |", "| – a | 1.0 | 2.00 | 0.50 |", "| – b | 2.5 | | |"]
     assert len(rows) == 2 + 5 * 3
 
 
@@ -141,6 +144,8 @@ def test_the_whole_way_without_a_linear_part_with_the_corpus_of_an_earlier_run(m
     assert total == pytest.approx(training["seconds_of_training"], rel=0.01)
     assert 0 < training["seconds_of_a_step"] < training["seconds"]["networks, tree 0"]
     assert training["planned_bytes"] > 0
+    assert set(training["memory"]) <= expected
+    assert all(peak["resident"] >= peak["own"] > 0 for peak in training["memory"].values())
     assert stages["load, predict, evaluate"]["documents"] == 20
 
 
@@ -150,7 +155,9 @@ def test_the_last_step_is_no_typical_one():
         for n in (0, 1, 1, 1):
             advance(n)
     with clock.stage("linear level 0", 9, "nodes") as advance:
+        assert clock.current == "linear level 0"
         advance(9)
+    assert clock.current == "the rest of training"
     assert len(clock.steps) == 2
     assert set(clock.seconds) == {"networks, tree 0", "linear level 0"}
     assert TrainingClock().median_step() is None
@@ -158,4 +165,5 @@ def test_the_last_step_is_no_typical_one():
 
 def test_a_stage_takes_as_long_as_its_parts(capsys):
     print_stage("x", FIGURES)
-    assert capsys.readouterr().out.splitlines()[0].split() == ["x", "3.5", "3.00", "1.00"]
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert rows == [["x", "3.5", "3.00", "1.00"], ["a", "1.0", "2.00", "0.50"], ["b", "2.5"]]
