@@ -87,16 +87,15 @@ def find_corpus(folder: Path, statistics: Statistics, seed: int) -> dict[str, Fi
 def print_stage(name: str, figures: Figures) -> None:
     """Print a stage, then its parts."""
     shown = f"{name} (earlier run)" if figures.get("is_kept") else name
-    for part, seconds, memory in rows_of(shown, figures):
-        label = part if part == shown else f"  {part}"
-        print(f"{label:<36}{seconds:>10.1f}{_columns(memory, '{:>10.2f}')}", flush=True)
+    for part, seconds, memory in rows_of(shown, "  {}", figures):
+        print(f"{part:<36}{seconds:>10.1f}{_columns(memory, '{:>10.2f}')}", flush=True)
 
 
-def rows_of(name: str, figures: Figures) -> Iterator[tuple[str, float, list[float]]]:
+def rows_of(name: str, part_form: str, figures: Figures) -> Iterator[tuple[str, float, list[float]]]:
     """Give name, seconds and memory (all of it, and what the process has for itself) of a stage and of its parts."""
     yield name, sum(figures["seconds"].values()), [figures[kind] for kind in MEMORY]
     for part, seconds in figures["seconds"].items():
-        yield part, seconds, list(figures.get("memory", {}).get(part, {}).values())
+        yield part_form.format(part), seconds, list(figures.get("memory", {}).get(part, {}).values())
 
 
 def _columns(memory: Iterable[float], form: str) -> str:
@@ -107,9 +106,8 @@ def markdown_table(title: str, measured: dict[str, Figures]) -> str:
     """Write stages and their parts as a table in Markdown."""
     lines = [title, "", "| stage | seconds | peak, GB | own, GB |", "|---|---:|---:|---:|"]
     for name, figures in measured.items():
-        for part, seconds, memory in rows_of(name, figures):
-            shown = f"**{part}**" if part == name else f"– {part}"
-            lines.append(f"| {shown} | {seconds:,.1f} |{_columns(memory, ' {:.2f} |') or ' | |'}")
+        for part, seconds, memory in rows_of(f"**{name}**", "– {}", figures):
+            lines.append(f"| {part} | {seconds:,.1f} |{_columns(memory, ' {:.2f} |') or ' | |'}")
     return "\n".join(lines) + "\n"
 
 

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 
+from haxmlnet.data.arrays import csr_view, map_array
 from haxmlnet.linear.siblings import SiblingWeights, group_siblings, ungroup_siblings
 from haxmlnet.linear.vectors import NodeVectors, block_of
 from haxmlnet.ranking import ABSENT
@@ -31,6 +32,20 @@ def test_weights_come_back_as_they_were(n_nodes, n_parents, n_features, density,
     assert back.shape == weights.shape
     for part in ("indptr", "indices", "data"):
         np.testing.assert_array_equal(getattr(back, part), getattr(weights, part))
+
+
+def test_weights_of_a_file_are_laid_out_block_by_block(tmp_path):
+    weights, parent_of = random_rows(60, 30, 0.3, 0), random_parents(60, 9, 1)
+    expected = group_siblings(weights, parent_of)
+    for name in ("data", "indices"):
+        np.save(tmp_path / f"{name}.npy", getattr(weights, name))
+    values, columns = (map_array(tmp_path / f"{name}.npy") for name in ("data", "indices"))
+    mapped = csr_view(values, columns, weights.indptr, 30)
+    for at_once in (1, 7, 2**12):
+        with mock.patch("haxmlnet.linear.siblings.GROUPED_AT_ONCE", at_once):
+            grouped = group_siblings(mapped, parent_of)
+        for name, array in expected._asdict().items():
+            np.testing.assert_array_equal(getattr(grouped, name), array, err_msg=name)
 
 
 @settings(max_examples=40, deadline=None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -11,10 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from haxmlnet.data.arrays import csr_view
+from haxmlnet.data.arrays import csr_view, release_pages
 
 # Features of families whose weights are checked at once: 64 MB.
 CHECKED_AT_ONCE = 2**22
+# Nodes laid out at once. Siblings may be far from each other in a file, and a system maps pages around each of them.
+GROUPED_AT_ONCE = 2**12
 
 
 class SiblingWeights(NamedTuple):
@@ -66,9 +68,14 @@ def _check_entries(siblings: SiblingWeights, n_features: int) -> None:
     if len(places) and not 0 <= places.min() <= places.max() < np.diff(siblings.node_starts).max():
         raise ValueError("a weight is not of a member of its family")
     # In blocks of families: what is worked out here would take as much memory as the weights themselves.
-    cuts = np.searchsorted(siblings.feature_starts, np.arange(0, max(len(features), 1), CHECKED_AT_ONCE))
-    for first, stop in pairwise([*np.unique(cuts).tolist(), len(siblings.feature_starts) - 1]):
+    for first, stop in _blocks(siblings.feature_starts, CHECKED_AT_ONCE):
         _check_ends(siblings, first, stop)
+
+
+def _blocks(starts: NDArray[np.int64], size: int) -> Iterator[tuple[int, int]]:
+    """Cut families, whose members begin at `starts`, into blocks of about so many members."""
+    cuts = np.searchsorted(starts, np.arange(0, max(int(starts[-1]), 1), size))
+    return pairwise([*np.unique(cuts).tolist(), len(starts) - 1])
 
 
 def _check_ends(siblings: SiblingWeights, first: int, stop: int) -> None:
@@ -88,7 +95,10 @@ def _families(parent_of: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[
 
 
 def group_siblings(weights: sp.csr_array, parent_of: NDArray[np.int32]) -> SiblingWeights:
-    """Lay out the weights (nodes, features) of a level whose nodes have the given parents."""
+    """Lay out the weights (nodes, features) of a level whose nodes have the given parents.
+
+    Of weights that are mapped from a file, only those of some families are in memory at a time.
+    """
     node_starts, nodes = _families(parent_of)
     sizes = np.diff(node_starts)
     # Of one type, so that kernels compile once.
@@ -96,14 +106,19 @@ def group_siblings(weights: sp.csr_array, parent_of: NDArray[np.int32]) -> Sibli
     n_features = weights.shape[1]
     n_different, n_weights = np.zeros(len(sizes), np.int64), np.zeros(len(sizes), np.int64)
     last_parent = np.full(n_features, -1, np.int32)
-    _count(node_starts, nodes, starts, columns, last_parent, n_different, n_weights)
+    for first, stop in _blocks(node_starts, GROUPED_AT_ONCE):
+        _count(node_starts, nodes, starts, columns, last_parent, n_different, n_weights, first, stop)
+        release_pages(columns)
     feature_starts, weight_starts = _bounds(n_different), _bounds(n_weights)
     features, ends = np.empty(feature_starts[-1], np.int32), np.empty(feature_starts[-1], np.int32)
     places = np.empty(weight_starts[-1], np.uint16 if sizes.max() <= 2**16 else np.int32)
     grouped = SiblingWeights(
         node_starts, nodes, feature_starts, features, weight_starts, ends, places, np.empty(len(places), np.float32)
     )
-    _fill(grouped, starts, columns, weights.data, np.zeros(n_features, np.int32))
+    filled = np.zeros(n_features, np.int32)
+    for first, stop in _blocks(node_starts, GROUPED_AT_ONCE):
+        _fill(grouped, starts, columns, weights.data, filled, first, stop)
+        release_pages(columns, weights.data)
     return grouped
 
 
@@ -124,8 +139,10 @@ def _bounds(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 @numba.njit(cache=True, nogil=True)
-def _count(node_starts, nodes, starts, columns, last_parent, n_different, n_weights):  # type: ignore[no-untyped-def]
-    for parent in range(len(n_different)):
+def _count(  # type: ignore[no-untyped-def]
+    node_starts, nodes, starts, columns, last_parent, n_different, n_weights, first_parent, last
+):
+    for parent in range(first_parent, last):
         for node in nodes[node_starts[parent] : node_starts[parent + 1]]:
             n_weights[parent] += starts[node + 1] - starts[node]
             for entry in range(starts[node], starts[node + 1]):
@@ -135,9 +152,9 @@ def _count(node_starts, nodes, starts, columns, last_parent, n_different, n_weig
 
 
 @numba.njit(cache=True, nogil=True)
-def _fill(grouped, starts, columns, values, filled):  # type: ignore[no-untyped-def]
-    """Write features, places and values; `filled`, one number a feature, is zero before and after."""
-    for parent in range(len(grouped.node_starts) - 1):
+def _fill(grouped, starts, columns, values, filled, first_parent, last):  # type: ignore[no-untyped-def]
+    """Write features, places and values of some families; `filled`, one number a feature, is zero before and after."""
+    for parent in range(first_parent, last):
         first, stop = grouped.feature_starts[parent], grouped.feature_starts[parent + 1]
         nodes = grouped.nodes[grouped.node_starts[parent] : grouped.node_starts[parent + 1]]
         n_found = first

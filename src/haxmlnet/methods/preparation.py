@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from haxmlnet.data.arrays import csr_view
+from haxmlnet.data.arrays import csr_view, release_pages
 from haxmlnet.data.labels import LabelIndex
 from haxmlnet.data.prepared import FIRST_WORD_ID, PreparedCorpus
 from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
@@ -88,7 +88,15 @@ class Prepared:
         features, targets = self.documents.features, self.documents.targets
         if features is None or len(self.kept) == features.shape[0]:
             return self.documents.neighbours
-        return Neighbours.of(features[self.kept], targets[self.kept])
+        return Neighbours.of(self.copy_kept_features(), targets[self.kept])
+
+    def copy_kept_features(self) -> sp.csr_array:
+        """Give TF-IDF of the documents that were not held out, without the pages of the file that it comes from."""
+        features = self.documents.features
+        assert features is not None
+        kept = features[self.kept]
+        release_pages(features.data, features.indices)
+        return kept
 
     @property
     def validation_features(self) -> sp.csr_array:

@@ -207,8 +207,7 @@ def _linear_part(
         )
         return LinearPart(linear, np.bincount(y.indices, minlength=tree.n_labels), names=documents.names)
 
-    kept_features = features[prepared.kept]
-    release_pages(features.data, features.indices)
+    kept_features = prepared.copy_kept_features()
     part = trained(kept_features, targets[prepared.kept], prepared.label_features)
     release_pages(prepared.label_features.data, prepared.label_features.indices)
     del kept_features
