@@ -95,7 +95,8 @@ def rows_of(name: str, part_form: str, figures: Figures) -> Iterator[tuple[str, 
     """Give name, seconds and memory (all of it, and what the process has for itself) of a stage and of its parts."""
     yield name, sum(figures["seconds"].values()), [figures[kind] for kind in MEMORY]
     for part, seconds in figures["seconds"].items():
-        yield part_form.format(part), seconds, list(figures.get("memory", {}).get(part, {}).values())
+        memory = figures.get("memory", {}).get(part)
+        yield part_form.format(part), seconds, [] if memory is None else [memory["resident"], memory["own"]]
 
 
 def _columns(memory: Iterable[float], form: str) -> str:

@@ -129,6 +129,7 @@ def test_numbers_of_16_bits_learn_as_well_and_are_kept_with_the_model(
         np.testing.assert_allclose(alone.scores[0], together.scores[row], atol=0.02)
 
 
+@pytest.mark.skipif(not has_short_products(), reason="this processor does not multiply numbers of 16 bits")
 def test_a_trained_model_predicts_with_the_numbers_it_is_told_to(new_hasty_model, tiny_corpus, unseen_documents):
     model, (texts, _) = new_hasty_model("HAXMLNet", precision="auto").fit(*tiny_corpus), unseen_documents
     together = model.set_params(precision="float32").predict(texts, k=24)
