@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from benchmarks.bootstrap import Difference, Differences, differences_to_best
 from benchmarks.inputs import SUMMARY, write_json
-from benchmarks.judging import METRICS, RANKED, Truth, document_values, read_predictions
+from benchmarks.judging import METRICS, Truth, document_values, read_predictions
 from benchmarks.summaries import Group, Row, run_of
 
 SEED = 0
@@ -21,8 +21,8 @@ SEED = 0
 def with_differences(groups: list[Group], work: Path, kept: Path) -> list[Group]:
     """Add the differences: those kept, if they are of the same runs, else computed anew, else none.
 
-    Rows whose predictions are not at hand keep what was computed of the same runs before. Of the peers, only those that
-    are the best in a metric need to be at hand.
+    Rows whose predictions are not at hand keep what was computed of the same runs before. A metric is compared if the
+    peer that is best in it is at hand.
     """
     stored: dict[str, Any] = json.loads(kept.read_text("utf-8")) if kept.exists() else {}
     completed = []
@@ -32,7 +32,7 @@ def with_differences(groups: list[Group], work: Path, kept: Path) -> list[Group]
             known = replace(group, rows=[row for row in group.rows if _is_at_hand(row, work)])
             best = _best_peers(group)
             metrics = [metric for metric in METRICS if best.get(metric) in [None, *_peers(known)]]
-            to_peers, to_unchanged = compute_differences(known, work) if {*RANKED} <= {*metrics} else ({}, {})
+            to_peers, to_unchanged = compute_differences(known, work) if metrics else ({}, {})
             to_peers = {name: {metric: row[metric] for metric in metrics} for name, row in to_peers.items()}
             before = _still_true(entry, group)
             if to_peers or to_unchanged:
@@ -72,7 +72,7 @@ def _still_true(entry: dict[str, Any], group: Group) -> dict[str, Any]:
         "differences": {
             name: {metric: value for metric, value in row.items() if metric in same}
             for name, row in entry.get("differences", {}).items()
-            if name in known and {*RANKED} <= {*same}
+            if name in known and same
         },
         "changes": {
             name: value for name, value in entry.get("changes", {}).items() if {name, references.get(name)} <= known

@@ -60,9 +60,13 @@ def difference_table(group: Group) -> str:
     for row in group.rows:
         found = group.differences.get(row.name)
         if found is not None and not row.is_peer:
-            rows.append([_name(row), *(_interval(found[metric]) for metric in SUMMARY_METRICS)])
-    best = [next(iter(group.differences.values()))[metric].peer for metric in SUMMARY_METRICS] if rows else []
-    return _table(["method", *SUMMARY_METRICS], [*rows, ["*best peer*", *best]]) if rows else ""
+            gaps = (_interval(found[metric]) if metric in found else NO_FIGURE for metric in SUMMARY_METRICS)
+            rows.append([_name(row), *gaps])
+    best = {metric: value.peer for row in group.differences.values() for metric, value in row.items()}
+    if not rows:
+        return ""
+    peers = ["*best peer*", *(best.get(metric, NO_FIGURE) for metric in SUMMARY_METRICS)]
+    return _table(["method", *SUMMARY_METRICS], [*rows, peers])
 
 
 def ablation_table(group: Group) -> str:
@@ -99,6 +103,10 @@ def notes(group: Group) -> str:
             "† is above and ‡ below the best peer of the column: the 95 % interval of the difference leaves out 0 "
             f"(paired bootstrap over the documents, {N_RESAMPLES:,} resamples; seeds are averaged first)."
         )
+        compared = {metric for found in group.differences.values() for metric in found}
+        left_out = [metric for metric in RANKED if metric not in compared]
+        if left_out:
+            lines.append(f"Not compared, as the best peer's predictions are of another machine: {', '.join(left_out)}.")
     lines.append(
         "Peers (\\*) are others' methods and the linear baseline. Times run from texts in memory: those of the "
         "linear peers include their TF-IDF. ECE: expected calibration error of the five best scores, 15 bins."

@@ -194,6 +194,21 @@ def test_a_peer_that_is_best_in_nothing_need_not_be_at_hand(judged, tmp_path):
     }
 
 
+def test_only_columns_whose_best_peer_is_not_at_hand_have_no_marks(judged):
+    records, work, kept = judged
+    best_in_one = result("OneVsRestSVM", 40, peer=True)
+    best_in_one["metrics"]["PSP@1"] = 60
+    (group,) = with_differences(group_records([*records, best_in_one]), work, kept)
+    rows = {
+        name: cells(table, "HAXMLNet")
+        for name, table in (("all", accuracy_table(group)), ("gaps", difference_table(group)))
+    }
+    assert (rows["all"][1], rows["all"][7], rows["all"][9]) == ("**100.00** †", "**100.00**", "**100.00** †")
+    assert rows["gaps"][1].startswith("+50.00 [+4")
+    assert rows["gaps"][6] == cells(difference_table(group), "*best peer*")[6] == "-"
+    assert notes(group).count("Not compared, as the best peer's predictions are of another machine: PSP@1.") == 1
+
+
 def test_rows_that_changed_lose_their_differences(judged, tmp_path):
     records, work, kept = judged
     with_differences(group_records(records), work, kept)

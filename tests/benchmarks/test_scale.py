@@ -144,7 +144,7 @@ def test_the_whole_way_without_a_linear_part_with_the_corpus_of_an_earlier_run(m
     assert total == pytest.approx(training["seconds_of_training"], rel=0.01)
     assert 0 < training["seconds_of_a_step"] < training["seconds"]["networks, tree 0"]
     assert training["planned_bytes"] > 0
-    assert "networks, tree 0" in training["memory"]
+    assert training["memory"]  # of stages that take longer than it takes to sample once
     assert set(training["memory"]) <= expected
     assert all(peak["resident"] >= peak["own"] > 0 for peak in training["memory"].values())
     assert stages["load, predict, evaluate"]["documents"] == 20

@@ -140,9 +140,9 @@ def _bounds(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @numba.njit(cache=True, nogil=True)
 def _count(  # type: ignore[no-untyped-def]
-    node_starts, nodes, starts, columns, last_parent, n_different, n_weights, first_parent, last
+    node_starts, nodes, starts, columns, last_parent, n_different, n_weights, first_parent, stop_parent
 ):
-    for parent in range(first_parent, last):
+    for parent in range(first_parent, stop_parent):
         for node in nodes[node_starts[parent] : node_starts[parent + 1]]:
             n_weights[parent] += starts[node + 1] - starts[node]
             for entry in range(starts[node], starts[node + 1]):
@@ -152,9 +152,9 @@ def _count(  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _fill(grouped, starts, columns, values, filled, first_parent, last):  # type: ignore[no-untyped-def]
+def _fill(grouped, starts, columns, values, filled, first_parent, stop_parent):  # type: ignore[no-untyped-def]
     """Write features, places and values of some families; `filled`, one number a feature, is zero before and after."""
-    for parent in range(first_parent, last):
+    for parent in range(first_parent, stop_parent):
         first, stop = grouped.feature_starts[parent], grouped.feature_starts[parent + 1]
         nodes = grouped.nodes[grouped.node_starts[parent] : grouped.node_starts[parent + 1]]
         n_found = first

@@ -34,7 +34,8 @@ def label_attention(
 
     Queries are a table (N, H), of which each document has all rows, or those of its candidates (B, C); states h are
     (B, T, H), values v are (B, T, V). Padding takes no part. Sums of candidates after the first `n_present` of a
-    document may be anything. Sums have 32 bits; products are of the kind of states and values.
+    document may be anything. On a processor, sums have 32 bits, and products are of the kind of states and values;
+    elsewhere autocast decides.
     """
     if not goes_by_document(queries, candidates, states, values):
         return attention(rows_of(queries, candidates), states, values, lengths)
