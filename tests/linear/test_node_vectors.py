@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 
-from haxmlnet.data.arrays import csr_view, map_array
+from haxmlnet.data.arrays import csr_view, map_array, release_pages
 from haxmlnet.linear.siblings import SiblingWeights, group_siblings, ungroup_siblings
 from haxmlnet.linear.vectors import NodeVectors, block_of
 from haxmlnet.ranking import ABSENT
@@ -41,9 +41,13 @@ def test_weights_of_a_file_are_laid_out_block_by_block(tmp_path):
         np.save(tmp_path / f"{name}.npy", getattr(weights, name))
     values, columns = (map_array(tmp_path / f"{name}.npy") for name in ("data", "indices"))
     mapped = csr_view(values, columns, weights.indptr, 30)
-    for at_once in (1, 7, 2**12):
-        with mock.patch("haxmlnet.linear.siblings.GROUPED_AT_ONCE", at_once):
+    for at_once, n_blocks in ((1, 9), (2**12, 1)):  # nine families
+        with (
+            mock.patch("haxmlnet.linear.siblings.GROUPED_AT_ONCE", at_once),
+            mock.patch("haxmlnet.linear.siblings.release_pages", wraps=release_pages) as released,
+        ):
             grouped = group_siblings(mapped, parent_of)
+        assert released.call_count == 2 * n_blocks  # counted, then filled
         for name, array in expected._asdict().items():
             np.testing.assert_array_equal(getattr(grouped, name), array, err_msg=name)
 

@@ -75,7 +75,7 @@ def _check_entries(siblings: SiblingWeights, n_features: int) -> None:
 def _blocks(starts: NDArray[np.int64], size: int) -> Iterator[tuple[int, int]]:
     """Cut families, whose members begin at `starts`, into blocks of about so many members."""
     cuts = np.searchsorted(starts, np.arange(0, max(int(starts[-1]), 1), size))
-    return pairwise([*np.unique(cuts).tolist(), len(starts) - 1])
+    return pairwise(np.unique([*cuts, len(starts) - 1]).tolist())
 
 
 def _check_ends(siblings: SiblingWeights, first: int, stop: int) -> None:
