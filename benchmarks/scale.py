@@ -26,7 +26,7 @@ from benchmarks.speed.models import LABELS_TO_GIVE
 from benchmarks.synthetic import STATISTICS, Statistics
 from haxmlnet.data.writers import replace_file
 from haxmlnet.errors import HaxmlnetError, SettingError
-from haxmlnet.settings import checked_settings
+from haxmlnet.settings import check_settings
 
 DATA = "amazon-670k"
 MOST_GIGABYTES = 24.0
@@ -131,7 +131,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(chosen: argparse.Namespace, settings: Figures) -> int:
-    settings, published = checked_settings(settings), STATISTICS[chosen.data]
+    settings, published = check_settings(settings), STATISTICS[chosen.data]
     sizes = _sizes(chosen, published)
     statistics = statistics_of(published, **sizes, judged=chosen.judged)
     measured: dict[str, Any] = {}

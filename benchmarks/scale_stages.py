@@ -19,7 +19,7 @@ from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.methods.corpus_features import CorpusFeatures
 from haxmlnet.methods.preparation import held_out_size, split_at_random, split_documents
 from haxmlnet.progress import Progress
-from haxmlnet.settings import Settings, checked_settings, resolved_settings, settings_of
+from haxmlnet.settings import Settings, check_settings, resolve_settings, settings_of
 from haxmlnet.text.prepare import prepare
 from haxmlnet.tree import build_label_tree, choose_level_sizes
 
@@ -37,8 +37,8 @@ REST, SAVE = "the rest of training", "save"
 
 def decided(settings: Figures, corpus: PreparedCorpus) -> Figures:
     """Give all settings of a training, with those that follow from the size of the data."""
-    chosen = checked_settings(settings_of(Settings(**settings)))
-    return resolved_settings(chosen, len(corpus), corpus.n_labels)
+    chosen = check_settings(settings_of(Settings(**settings)))
+    return resolve_settings(chosen, len(corpus), corpus.n_labels)
 
 
 class Clock:

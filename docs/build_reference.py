@@ -20,8 +20,8 @@ from haxmlnet.settings import (
     METHOD_SETTINGS,
     PRESETS,
     Settings,
-    checked_settings,
-    resolved_settings,
+    check_settings,
+    resolve_settings,
     setting_fields,
     setting_type,
 )
@@ -63,7 +63,7 @@ PUBLIC: dict[str, tuple[str, tuple[str, ...]]] = {
         "The label tree by itself.",
         ("LabelTree", "label_features", "build_label_tree", "choose_level_sizes", "balanced_partition"),
     ),
-    "haxmlnet.settings": ("Settings and presets.", ("preset", "checked_settings", "resolved_settings")),
+    "haxmlnet.settings": ("Settings and presets.", ("preset", "check_settings", "resolve_settings")),
     "haxmlnet.progress": ("How long work reports itself.", ("Progress",)),
     "haxmlnet.bundled": ("The bundled data set.", ("cve_small",)),
     "haxmlnet.errors": (
@@ -158,7 +158,7 @@ def value_range(metadata: Any) -> str:
 def size_table() -> list[str]:
     """Show what `fit` chooses for some sizes of data."""
     defaults = {name: field.default for name, field in setting_fields().items()}
-    chosen = [resolved_settings(defaults, n_documents, n_labels) for n_documents, n_labels in SIZES]
+    chosen = [resolve_settings(defaults, n_documents, n_labels) for n_documents, n_labels in SIZES]
     header = ("setting", *(f"{documents:,} documents, {labels:,} labels" for documents, labels in SIZES))
     names = [name for name in defaults if defaults[name] is None and chosen[0][name] is not None]
     return table(header, ((f"`{name}`", *(shown(values[name]) for values in chosen)) for name in names))
@@ -166,7 +166,7 @@ def size_table() -> list[str]:
 
 def preset_table() -> list[str]:
     """Show the presets side by side."""
-    presets = {name: checked_settings(values) for name, values in PRESETS.items() if values}
+    presets = {name: check_settings(values) for name, values in PRESETS.items() if values}
     names = [name for name in setting_fields() if any(name in values for values in presets.values())]
     rows = (
         (f"`{name}`", *(shown(values[name]) if name in values else "" for values in presets.values())) for name in names

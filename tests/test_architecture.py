@@ -22,7 +22,7 @@ LAYERS = [
     ("text", "bundled"),
     ("data",),
     ("saved",),
-    ("ranking", "settings", "store", "progress", "errors", "version"),
+    ("ranking", "settings", "config", "store", "progress", "errors", "version"),
 ]
 STOREY = {room: -number for number, layer in enumerate(LAYERS) for room in layer}
 GROUND = set(LAYERS[-1])

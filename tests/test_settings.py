@@ -10,9 +10,9 @@ from haxmlnet.errors import SettingError
 from haxmlnet.settings import (
     PRESETS,
     Settings,
-    checked_settings,
+    check_settings,
     preset,
-    resolved_settings,
+    resolve_settings,
     setting_fields,
     setting_type,
     settings_of,
@@ -27,7 +27,7 @@ def of_type(*kinds: type) -> list[str]:
 
 
 def checked(name: str, value: object) -> object:
-    return checked_settings({name: value})[name]
+    return check_settings({name: value})[name]
 
 
 def refused(name: str, value: object) -> str:
@@ -38,7 +38,7 @@ def refused(name: str, value: object) -> str:
 
 
 def test_defaults_are_valid_and_unchanged_by_the_check():
-    assert checked_settings(DEFAULTS) == DEFAULTS
+    assert check_settings(DEFAULTS) == DEFAULTS
 
 
 @pytest.mark.parametrize("name", FIELDS)
@@ -87,7 +87,7 @@ def test_lossless_conversions(name, value, expected):
 def test_values_from_toml():
     values = tomllib.loads('epochs = 3\nwarmup = 0\nmlp_sizes = [64, 32]\nown_outputs = false\nvectors = "v.gz"')
     expected = {"epochs": 3, "warmup": 0.0, "mlp_sizes": (64, 32), "own_outputs": False, "vectors": "v.gz"}
-    assert checked_settings(values) == expected
+    assert check_settings(values) == expected
 
 
 @pytest.mark.parametrize("value", ["3", 2.5, True, float("nan"), float("inf"), [3], object(), 10**400, 1j, b"3"])
@@ -163,7 +163,7 @@ def test_an_unknown_name_is_named():
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets_are_valid(name):
-    assert checked_settings(preset(name)) == preset(name)
+    assert check_settings(preset(name)) == preset(name)
 
 
 def test_presets_of_published_networks_have_an_encoder_for_each_level():
@@ -184,13 +184,13 @@ def test_an_unknown_preset_is_named():
 
 @pytest.mark.parametrize("n_documents", [1, 1_000, 1_000_000])
 @pytest.mark.parametrize("name", PRESETS)
-def test_resolved_settings_are_decided_and_valid(name, n_documents):
+def test_resolve_settings_are_decided_and_valid(name, n_documents):
     given = {**DEFAULTS, **preset(name)}
-    resolved = resolved_settings(given, n_documents, 5000)
+    resolved = resolve_settings(given, n_documents, 5000)
     assert list(resolved) == list(FIELDS)
     undecided = {name for name, value in resolved.items() if value is None}
     assert undecided <= {"vectors", "max_steps", "patience", "n_jobs", "level_sizes"}
-    assert checked_settings(resolved) == resolved
+    assert check_settings(resolved) == resolved
     assert {name: value for name, value in resolved.items() if given[name] is not None} == {
         name: value for name, value in given.items() if value is not None
     }
@@ -198,16 +198,16 @@ def test_resolved_settings_are_decided_and_valid(name, n_documents):
 
 def test_small_data_gets_no_fewer_epochs_than_large():
     sizes = (1, 100, 10_000, 100_000, 10_000_000)
-    epochs = [resolved_settings(DEFAULTS, size, 100)["epochs"] for size in sizes]
+    epochs = [resolve_settings(DEFAULTS, size, 100)["epochs"] for size in sizes]
     assert epochs == sorted(epochs, reverse=True)
     assert epochs[0] > epochs[-1] >= 1
 
 
 def test_the_beam_is_wider_where_nobody_else_proposes_labels():
-    assert resolved_settings(DEFAULTS, 100, 100)["beam"] == 8
-    assert resolved_settings({**DEFAULTS, "linear": False}, 100, 100)["beam"] == 16
+    assert resolve_settings(DEFAULTS, 100, 100)["beam"] == 8
+    assert resolve_settings({**DEFAULTS, "linear": False}, 100, 100)["beam"] == 16
 
 
 def test_hard_negatives_follow_the_beam():
-    assert resolved_settings({**DEFAULTS, "beam": 7}, 100, 100)["hard_negatives"] == 7
-    assert resolved_settings({**DEFAULTS, "beam": 7, "hard_negatives": 0}, 100, 100)["hard_negatives"] == 0
+    assert resolve_settings({**DEFAULTS, "beam": 7}, 100, 100)["hard_negatives"] == 7
+    assert resolve_settings({**DEFAULTS, "beam": 7, "hard_negatives": 0}, 100, 100)["hard_negatives"] == 0

@@ -35,7 +35,7 @@ from benchmarks.speed.row import NEURAL_PEERS_PYTHON, ROOT, Row, Run, Unavailabl
 from benchmarks.speed.training import LONG, numbers_of
 from haxmlnet.data import Document
 from haxmlnet.progress import Progress
-from haxmlnet.settings import Settings, checked_settings, resolved_settings, settings_of
+from haxmlnet.settings import Settings, check_settings, resolve_settings, settings_of
 from haxmlnet.text.prepare import prepare
 
 DATA = "eurlex57k"
@@ -209,8 +209,8 @@ def _prepared(
     sizes |= {"vectors": str(inputs / "vectors.txt.gz"), "n_jobs": n_threads, "random_state": seed}
 
     def settings(changes: Mapping[str, Any]) -> dict[str, Any]:
-        values = checked_settings(settings_of(Settings(**{**OWN_SETTINGS, **sizes, **changes})))
-        return resolved_settings(values, len(corpus), corpus.n_labels)
+        values = check_settings(settings_of(Settings(**{**OWN_SETTINGS, **sizes, **changes})))
+        return resolve_settings(values, len(corpus), corpus.n_labels)
 
     return corpus, texts_of(inputs / "judged.jsonl"), settings
 

@@ -22,7 +22,7 @@ from benchmarks.speed.documents import part_of
 from benchmarks.speed.machine import PRODUCTS, SIZE, multiply
 from benchmarks.speed.row import Row, Run, at_least
 from haxmlnet.progress import Progress
-from haxmlnet.settings import Settings, checked_settings, resolved_settings, settings_of
+from haxmlnet.settings import Settings, check_settings, resolve_settings, settings_of
 from haxmlnet.text.prepare import prepare
 
 if TYPE_CHECKING:  # torch stays out of the memory of processes that do not train
@@ -145,7 +145,7 @@ def train_some_steps(
     # Neither validation nor the linear part is a part of a step.
     chosen = Settings(linear=False, validation_fraction=0.0, n_jobs=n_threads, random_state=seed)
     n_documents = round(len(corpus) / min(scale, 1.0))
-    settings = resolved_settings(checked_settings(settings_of(chosen)), n_documents, corpus.n_labels)
+    settings = resolve_settings(check_settings(settings_of(chosen)), n_documents, corpus.n_labels)
     prepared = prepare_training(corpus, vocabulary(corpus, settings), None, settings, Progress())
     if sizes["word_size"] != settings["word_size"]:
         shape = (len(prepared.word_vectors), sizes["word_size"])

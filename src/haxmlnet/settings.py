@@ -56,6 +56,12 @@ class Settings:
     )
     n_trees: int = setting(1, "Trees trained with different seeds, whose scores are averaged.", minimum=1)
     beam: int | None = setting(None, "Best nodes of each level whose children are scored.", minimum=1)
+    n_candidates: int = setting(
+        32,
+        "Best labels of the networks, and of the linear tree, that the fusion judges, whatever k is; besides them half "
+        "as many that the text mentions and a quarter as many of similar documents.",
+        minimum=4,
+    )
 
     hidden_size: int | None = setting(None, "States of the BiLSTM per direction.", minimum=1)
     mlp_sizes: tuple[int, ...] | None = setting(
@@ -77,17 +83,17 @@ class Settings:
     )
     batch_size: int | None = setting(None, "Documents in one training step.", minimum=1)
     learning_rate: float = setting(6e-3, "Step size of Adam.", minimum=0)
-    final_learning_rate: float = setting(
+    lr_final_ratio: float = setting(
         0.02,
-        "The step size falls linearly to this fraction of itself; 1 keeps it constant.",
+        "The learning rate falls linearly to this fraction of itself; 1 keeps it constant.",
         minimum=0,
         maximum=1,
     )
     warmup: float = setting(
         0.05, "Fraction of the training over which the step size rises from zero.", minimum=0, maximum=0.9
     )
-    gradient_clip: float = setting(
-        5.0, "Gradients longer than this many times their running mean are shortened; 0 is off.", minimum=0
+    adaptive_clip: float = setting(
+        5.0, "Clip gradients to this many times the running mean of their norm; 0 is off.", minimum=0
     )
     row_moments: bool = setting(
         False,
@@ -168,6 +174,7 @@ class LinearTreeSettings:
     group_size: int = _as_in(Settings, "group_size", 32)
     n_trees: int = _as_in(Settings, "n_trees")
     beam: int = _as_in(Settings, "beam", 10)
+    n_candidates: int = _as_in(Settings, "n_candidates")
     C: float = setting(1.0, "Weight of the errors against large weights in a linear classifier.", minimum=1e-6)
     prune: float = setting(0.1, "Weights of linear classifiers that are smaller than this are dropped.", minimum=0)
     hard_negatives: int | None = setting(
@@ -202,7 +209,7 @@ class OneVsRestSettings:
 # The paper's network: states alone are attended to, all labels share one output, the step size is constant.
 _PLAIN_NETWORK = {
     "attend_words": False, "own_outputs": False, "linear": False, "shared_encoder": False, "learning_rate": 1e-3,
-    "final_learning_rate": 1.0, "warmup": 0.0, "max_length": 500, "word_dropout": 0.2, "state_dropout": 0.5,
+    "lr_final_ratio": 1.0, "warmup": 0.0, "max_length": 500, "word_dropout": 0.2, "state_dropout": 0.5,
 }  # fmt: skip
 _LARGE_NETWORK = {
     **_PLAIN_NETWORK, "hidden_size": 512, "mlp_sizes": (512, 256), "word_size": 300, "batch_size": 200, "n_trees": 3,
@@ -265,7 +272,7 @@ def settings_of(estimator: Any, of: type[Any] = Settings) -> dict[str, Any]:
     return {name: getattr(estimator, name) for name in setting_fields(of)}
 
 
-def checked_settings(values: Mapping[str, Any], of: type[Any] = Settings) -> dict[str, Any]:
+def check_settings(values: Mapping[str, Any], of: type[Any] = Settings) -> dict[str, Any]:
     """Check names, types and ranges; whole numbers are welcome as floats, and lists as tuples."""
     fields = setting_fields(of)
     unknown = [name for name in values if name not in fields]
@@ -320,12 +327,7 @@ def _is_whole(value: Any) -> bool:
     return not isinstance(value, bool | str) and _is_number(value) and value == int(value)
 
 
-def linear_hard_negatives(n_labels: int) -> int:
-    """Choose `hard_negatives` of LinearTree by the number of labels: with many, more take long and gain little."""
-    return 25 if n_labels <= 10_000 else 10
-
-
-def resolved_settings(values: Mapping[str, Any], n_documents: int, n_labels: int) -> dict[str, Any]:
+def resolve_settings(values: Mapping[str, Any], n_documents: int, n_labels: int) -> dict[str, Any]:
     """Replace every None that means "by the size of the data" with the choice for this size."""
     choices = {
         "word_size": 100,

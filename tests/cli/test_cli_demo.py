@@ -10,7 +10,7 @@ from commands import Cli
 
 from haxmlnet import bundled
 from haxmlnet.data import Corpus
-from haxmlnet.settings import resolved_settings
+from haxmlnet.settings import resolve_settings
 
 
 @pytest.fixture
@@ -24,10 +24,10 @@ def small_demo(monkeypatch: pytest.MonkeyPatch) -> None:
         return Corpus(corpus.ids[:n_documents], texts, corpus.labels[:n_documents], corpus.source)
 
     def quick(*arguments: Any) -> dict[str, Any]:
-        return {**resolved_settings(*arguments), "epochs": 2, "hidden_size": 8, "word_size": 8, "n_jobs": 1}
+        return {**resolve_settings(*arguments), "epochs": 2, "hidden_size": 8, "word_size": 8, "n_jobs": 1}
 
     monkeypatch.setattr(bundled, "cve_small", first)
-    monkeypatch.setattr("haxmlnet.methods.haxmlnet.resolved_settings", quick)
+    monkeypatch.setattr("haxmlnet.methods.haxmlnet.resolve_settings", quick)
 
 
 @pytest.mark.usefixtures("small_demo")

@@ -22,7 +22,7 @@ from haxmlnet.methods.planning.shape import ModelShape, even_tree
 from haxmlnet.methods.planning.sizes import DataSizes
 from haxmlnet.methods.planning.times import measured_times
 from haxmlnet.methods.tree_model import levels_of_networks, new_network
-from haxmlnet.settings import Settings, resolved_settings, settings_of
+from haxmlnet.settings import Settings, resolve_settings, settings_of
 from haxmlnet.text.corpus_builder import prepare_texts
 from haxmlnet.text.vectors import vector_width
 
@@ -33,7 +33,7 @@ NARROW = {"word_size": 11, "hidden_size": 6, "mlp_sizes": (4,)}
 
 def shape_of(sizes: DataSizes, **changes: Any) -> ModelShape:
     settings = {**settings_of(Settings()), **changes}
-    return ModelShape(sizes, resolved_settings(settings, sizes.n_documents, sizes.n_labels))
+    return ModelShape(sizes, resolve_settings(settings, sizes.n_documents, sizes.n_labels))
 
 
 def large_shape(**changes: Any) -> ModelShape:

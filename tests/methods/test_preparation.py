@@ -7,7 +7,7 @@ from haxmlnet.data.tokens import TokenArray
 from haxmlnet.methods.corpus_features import CorpusFeatures
 from haxmlnet.methods.preparation import Labelled, prepare_training, split_documents, validation_documents, vocabulary
 from haxmlnet.progress import Progress
-from haxmlnet.settings import Settings, checked_settings, resolved_settings, settings_of
+from haxmlnet.settings import Settings, check_settings, resolve_settings, settings_of
 from haxmlnet.text.corpus_builder import prepare_texts
 from haxmlnet.training.checkpoints import training_identity
 
@@ -39,7 +39,7 @@ def test_documents_keep_their_words_and_their_labels_together(max_length):
     texts = [f"w{i} w{i} common w{i}" for i in range(40)]
     targets = sp.csr_array(np.eye(40, dtype=np.float32))
     values = {**settings_of(Settings()), "max_length": max_length, "validation_fraction": 0.0, "word_size": 4}
-    settings = resolved_settings(checked_settings(values), 40, 40)
+    settings = resolve_settings(check_settings(values), 40, 40)
     corpus = prepare_texts(texts, LabelIndex(np.array([f"label {i}" for i in range(40)], object)), targets)
     tokenizer = vocabulary(corpus, settings)
     prepared = prepare_training(corpus, tokenizer, None, settings, Progress())
@@ -55,7 +55,7 @@ def test_trees_hold_other_documents_out_where_a_rule_is_fitted_on_them(linear):
     texts = [f"w{i % 7} common w{i % 3}" for i in range(60)]
     corpus = prepare_texts(texts, *index_labels([[f"label {i % 4}"] for i in range(60)], 60))
     values = {**settings_of(Settings()), "validation_fraction": 0.25, "word_size": 4, "linear": linear}
-    settings = resolved_settings(checked_settings(values), 60, 4)
+    settings = resolve_settings(check_settings(values), 60, 4)
     tokenizer = vocabulary(corpus, settings)
     first, again, second = (
         prepare_training(corpus, tokenizer, None, settings, Progress(), number=number) for number in (0, 0, 1)

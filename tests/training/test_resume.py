@@ -81,7 +81,7 @@ def interrupted_and_resumed(
         (BOTH, {"averaging_start": 1.0, "patience": 1, "seed": (1, 0, 1)}, True),
         (FIRST, {"averaging_start": 1.0}, False),
         (SECOND, {}, True),
-        (SECOND, {"gradient_clip": 0.0}, False),
+        (SECOND, {"adaptive_clip": 0.0}, False),
     ],
     ids=["both", "both, not validated", "both, patience", "first, no averaging", "second", "second, no clipping"],
 )

@@ -20,7 +20,7 @@ from haxmlnet.cli.flags import (
     read_options,
 )
 from haxmlnet.errors import SettingError, TrainingInterrupted
-from haxmlnet.settings import METHOD_SETTINGS, PRESETS, checked_settings, preset
+from haxmlnet.settings import METHOD_SETTINGS, PRESETS, check_settings, preset
 
 if TYPE_CHECKING:
     from haxmlnet.data.prepared import PreparedCorpus
@@ -190,7 +190,7 @@ def chosen_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.config:
         settings.update(_read_config(arguments.config, METHOD_SETTINGS[method]))
     settings.update(given_settings(arguments, method))
-    return checked_settings(settings, METHOD_SETTINGS[method])
+    return check_settings(settings, METHOD_SETTINGS[method])
 
 
 def resume_command() -> str:
@@ -208,6 +208,6 @@ def _read_config(path: str, of: type[Any]) -> dict[str, Any]:
     except (OSError, ValueError) as error:  # TOML and encoding errors are ValueErrors
         raise SettingError(f"{path}: not a TOML file of settings ({error}).") from None
     try:
-        return checked_settings(settings, of)
+        return check_settings(settings, of)
     except SettingError as error:
         raise SettingError(f"{path}: {error}") from None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from haxmlnet.cli.fit import chosen_settings
 from haxmlnet.cli.flags import add_quiet_flag, add_reading_flags, add_setting_flags, read_options
 from haxmlnet.errors import SettingError
-from haxmlnet.settings import PRESETS, Settings, resolved_settings, settings_of
+from haxmlnet.settings import PRESETS, Settings, resolve_settings, settings_of
 
 if TYPE_CHECKING:
     from haxmlnet.methods.planning.plan import Plan
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     from haxmlnet.methods.planning.times import Times, measured_times
 
     sizes = _sizes(arguments)
-    settings = resolved_settings({**settings_of(Settings()), **given}, sizes.n_documents, sizes.n_labels)
+    settings = resolve_settings({**settings_of(Settings()), **given}, sizes.n_documents, sizes.n_labels)
     plan = Plan.of(sizes, settings)
     times: Times | None = None
     if not arguments.no_calibration and plan.fits:

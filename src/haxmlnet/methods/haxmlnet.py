@@ -39,7 +39,7 @@ from haxmlnet.methods.tree_model import (
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking, average_rankings, width_per_tree
 from haxmlnet.saved import SavedModel
-from haxmlnet.settings import Settings, checked_settings, preset, resolved_settings, settings_of
+from haxmlnet.settings import Settings, check_settings, preset, resolve_settings, settings_of
 from haxmlnet.store import write_arrays, write_text
 from haxmlnet.text.corpus_builder import prepare_texts
 from haxmlnet.text.tfidf import tfidf, word_counts
@@ -92,7 +92,7 @@ class HAXMLNet(Settings, Method):
         goes on from it after a crash, and ends with the same weights as if nothing had happened.
         """
         started = time.monotonic()
-        checked_settings(settings_of(self))
+        check_settings(settings_of(self))
         self._check_texts_wanted(texts)
         texts = checked_texts(texts)
         index, targets = index_labels(labels, len(texts), label_names)
@@ -133,8 +133,8 @@ class HAXMLNet(Settings, Method):
             raise SettingError("plan: without a corpus, documents and labels are needed. Give both numbers.")
         counted = DataSizes.of_numbers(documents or 1, labels or 1) if corpus is None else DataSizes.of_corpus(corpus)
         sizes = counted.changed(documents, labels, words, labels_per_document, vocabulary)
-        chosen = checked_settings(settings_of(self))
-        return Plan.of(sizes, resolved_settings(chosen, sizes.n_documents, sizes.n_labels))
+        chosen = check_settings(settings_of(self))
+        return Plan.of(sizes, resolve_settings(chosen, sizes.n_documents, sizes.n_labels))
 
     def _fit(
         self,
@@ -145,7 +145,7 @@ class HAXMLNet(Settings, Method):
         progress: Progress,
     ) -> Self:
         started = time.monotonic()
-        settings = resolved_settings(checked_settings(settings_of(self)), len(corpus), corpus.n_labels)
+        settings = resolve_settings(check_settings(settings_of(self)), len(corpus), corpus.n_labels)
         device = chosen_device(settings["device"])
         tokenizer = vocabulary(corpus, settings)
         if settings["check_memory"]:

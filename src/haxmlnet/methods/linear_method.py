@@ -21,7 +21,7 @@ from haxmlnet.methods.preparation import vocabulary
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking
 from haxmlnet.saved import SavedModel
-from haxmlnet.settings import METHOD_SETTINGS, checked_settings, settings_of
+from haxmlnet.settings import METHOD_SETTINGS, check_settings, settings_of
 from haxmlnet.store import write_arrays, write_text
 from haxmlnet.text.document_features import corpus_idf, document_features
 from haxmlnet.text.tfidf import tfidf, unit_rows, word_counts
@@ -130,7 +130,7 @@ class LinearMethod(Method):
 
     def _settings(self) -> dict[str, Any]:
         settings_class = METHOD_SETTINGS[type(self).__name__]
-        return checked_settings(settings_of(self, settings_class), settings_class)
+        return check_settings(settings_of(self, settings_class), settings_class)
 
     def _write_parts(self, directory: Path) -> None:
         if self.tokenizer_ is not None:

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from haxmlnet.config import linear_hard_negatives
 from haxmlnet.data.cores import usable_cores
 from haxmlnet.linear import LinearModel, train_linear_model
 from haxmlnet.linear.names import LabelNames
@@ -27,7 +28,7 @@ from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking, average_rankings, width_per_tree
 from haxmlnet.saved import SavedModel
 from haxmlnet.search.fusion import MIN_DOCUMENTS, Fusion
-from haxmlnet.settings import LinearTreeSettings, linear_hard_negatives
+from haxmlnet.settings import LinearTreeSettings
 from haxmlnet.store import write_arrays
 from haxmlnet.tree import LabelTree, build_label_tree, choose_level_sizes, label_features
 

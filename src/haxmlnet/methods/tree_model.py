@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
+from haxmlnet.config import linear_hard_negatives
 from haxmlnet.data.arrays import csr_view, release_pages
 from haxmlnet.data.tokens import TokenArray
 from haxmlnet.errors import ModelError
@@ -35,7 +36,7 @@ from haxmlnet.progress import Progress
 from haxmlnet.ranking import ABSENT, Ranking, rank
 from haxmlnet.search.descend import Paths, Proposals, search_levels, search_tree
 from haxmlnet.search.fusion import MIN_DOCUMENTS, fit_fusion
-from haxmlnet.settings import LinearTreeSettings, linear_hard_negatives
+from haxmlnet.settings import LinearTreeSettings
 from haxmlnet.training.candidates import CandidateSource
 from haxmlnet.training.checkpoints import Checkpoints
 from haxmlnet.training.hardware import chosen_device, chosen_kind
@@ -381,7 +382,7 @@ def _grow_tree(prepared: Prepared, settings: Mapping[str, Any], number: int) -> 
 
 def _training_plan(settings: Mapping[str, Any], number: int, level: int) -> TrainingPlan:
     names = (
-        "epochs", "max_steps", "batch_size", "learning_rate", "final_learning_rate", "warmup", "gradient_clip",
+        "epochs", "max_steps", "batch_size", "learning_rate", "lr_final_ratio", "warmup", "adaptive_clip",
         "averaging_start", "patience", "row_moments",
     )  # fmt: skip
     return TrainingPlan(**{name: settings[name] for name in names}, seed=(settings["random_state"], number, level))

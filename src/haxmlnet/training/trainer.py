@@ -37,9 +37,9 @@ class TrainingPlan:
     epochs: int
     batch_size: int
     learning_rate: float
-    final_learning_rate: float
+    lr_final_ratio: float
     warmup: float
-    gradient_clip: float
+    adaptive_clip: float
     averaging_start: float
     patience: int | None
     seed: tuple[int, ...]
@@ -123,8 +123,8 @@ class Trainer:
         value = sum(losses)
         if not math.isfinite(value):
             raise HaxmlnetError(f"{self.name}: the loss is {value} at batch {self.step}. Lower the learning rate.")
-        scale = step_scale(self.step, self.n_steps, self.plan.warmup, self.plan.final_learning_rate)
-        self.optimizer.step(gradients, scale, self.plan.gradient_clip, self.map)
+        scale = step_scale(self.step, self.n_steps, self.plan.warmup, self.plan.lr_final_ratio)
+        self.optimizer.step(gradients, scale, self.plan.adaptive_clip, self.map)
         return value
 
     def _gradients(

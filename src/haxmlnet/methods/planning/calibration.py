@@ -131,7 +131,7 @@ def _step_seconds(shape: ModelShape, network: LabelAttentionNetwork, seconds: fl
 def _timed_training(shape: ModelShape, network: LabelAttentionNetwork, batch_size: int, seconds: float) -> float:
     data = _random_data(shape, network.levels, batch_size * (MOST_STEPS + 2))
     clock = _StepClock(seconds)
-    plan = TrainingPlan(1, batch_size, 1e-3, 1.0, 0.0, shape.settings["gradient_clip"], 1.0, None, (0,))
+    plan = TrainingPlan(1, batch_size, 1e-3, 1.0, 0.0, shape.settings["adaptive_clip"], 1.0, None, (0,))
     try:
         Trainer(network, data, plan, None, "calibration", clock).run()
     except _Enough:

@@ -10,12 +10,13 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from haxmlnet.config import linear_hard_negatives
 from haxmlnet.linear import train_linear_model
 from haxmlnet.methods.linear_part import learns_anew
 from haxmlnet.methods.planning.calibration import random_targets
 from haxmlnet.methods.planning.shape import ModelShape, even_tree
 from haxmlnet.progress import Progress
-from haxmlnet.settings import LinearTreeSettings, linear_hard_negatives
+from haxmlnet.settings import LinearTreeSettings
 from haxmlnet.training.hardware import training_threads
 from haxmlnet.tree import LabelTree, build_label_tree, label_features
 
