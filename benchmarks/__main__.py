@@ -15,7 +15,7 @@ from benchmarks.planning import Plan
 from benchmarks.publishing import publish
 from benchmarks.running import ROOT, run_all
 from haxmlnet.errors import HaxmlnetError, SettingError
-from haxmlnet.methods import METHODS
+from haxmlnet.models import METHODS
 
 RESULTS = ROOT / "benchmarks" / "results.jsonl"
 WORK = ROOT / "runs" / "bench"

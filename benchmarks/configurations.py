@@ -1,6 +1,6 @@
 """What the bench compares: one table, a line for each configuration.
 
-To add one of ours: `"its name": own("Method", setting=value)`, where Method is any name in haxmlnet.methods.METHODS.
+To add one of ours: `"its name": own("Method", setting=value)`, where Method is any name in haxmlnet.models.METHODS.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.peers.exchange import N_BEST, Ranked, Steps, Task, run_step
 from haxmlnet.cli.console import ConsoleProgress
-from haxmlnet.methods import METHODS, load_model
+from haxmlnet.models import METHODS, load_model
 from haxmlnet.settings import preset
 
 Labelled = tuple[list[str], list[list[str]]]

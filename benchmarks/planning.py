@@ -13,7 +13,7 @@ from benchmarks.configurations import CONFIGURATIONS, Configuration
 from benchmarks.datasets import Split
 from benchmarks.records import Run, identity_of, read_records
 from haxmlnet.errors import SettingError
-from haxmlnet.methods import METHODS
+from haxmlnet.models import METHODS
 
 
 @dataclass(frozen=True)

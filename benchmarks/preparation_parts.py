@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks.synthetic import SyntheticData
 from haxmlnet.data import Document, iterate_documents
 from haxmlnet.data.prepared import PreparedCorpus
-from haxmlnet.methods.corpus_features import CorpusFeatures
+from haxmlnet.models.corpus_features import CorpusFeatures
 from haxmlnet.progress import Progress
 from haxmlnet.settings import Settings
 from haxmlnet.text.prepare import prepare

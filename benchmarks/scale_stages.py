@@ -16,8 +16,8 @@ from benchmarks.preparation_parts import Figures, MemoryWatch, StageClock
 from benchmarks.synthetic import Statistics, SyntheticData
 from haxmlnet.data import iterate_documents
 from haxmlnet.data.prepared import PreparedCorpus
-from haxmlnet.methods.corpus_features import CorpusFeatures
-from haxmlnet.methods.preparation import held_out_size, split_at_random, split_documents
+from haxmlnet.models.corpus_features import CorpusFeatures
+from haxmlnet.models.preparation import held_out_size, split_at_random, split_documents
 from haxmlnet.progress import Progress
 from haxmlnet.settings import Settings, check_settings, resolve_settings, settings_of
 from haxmlnet.text.prepare import prepare
@@ -25,7 +25,7 @@ from haxmlnet.tree import build_label_tree, choose_level_sizes
 
 SINGLE_DOCUMENTS = 20
 MAX_FAN_OUT = 16
-"""That of `haxmlnet.methods.tree_model`, which would bring torch into the memory of the stage of the tree."""
+"""That of `haxmlnet.models.tree_model`, which would bring torch into the memory of the stage of the tree."""
 UNTOLD = {
     "build_label_tree": "tree", "node_vectors": "start of the networks", "fit_fusion": "rule of fusion",
     "label_features": "label features of all documents",
@@ -130,9 +130,9 @@ def train_and_save(directory: Path, model_directory: Path, settings: Figures) ->
 
 def planned_bytes(corpus: PreparedCorpus, settings: Figures) -> int:
     """Give the peak memory that `haxmlnet plan` expects of the training."""
-    from haxmlnet.methods.planning.memory import Memory
-    from haxmlnet.methods.planning.shape import ModelShape
-    from haxmlnet.methods.planning.sizes import DataSizes
+    from haxmlnet.planning.memory import Memory
+    from haxmlnet.planning.shape import ModelShape
+    from haxmlnet.planning.sizes import DataSizes
 
     return Memory(ModelShape(DataSizes.of_corpus(corpus), decided(settings, corpus))).training_peak
 
@@ -174,7 +174,7 @@ class TrainingClock(StageClock):
 def untold_stages(progress: Progress) -> Iterator[None]:
     """Make stages of what training does without telling its progress."""
     from haxmlnet.linear.neighbours import Neighbours
-    from haxmlnet.methods import tree_model
+    from haxmlnet.models import tree_model
 
     def in_stage(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*arguments: Any, **named: Any) -> Any:

@@ -11,7 +11,7 @@ from itertools import groupby
 from benchmarks.bootstrap import Differences
 from benchmarks.configurations import CONFIGURATIONS
 from benchmarks.records import Record, Run
-from haxmlnet.methods import METHODS
+from haxmlnet.models import METHODS
 
 NAMED = {*CONFIGURATIONS, *METHODS}
 ORDER = {name: place for place, name in enumerate(CONFIGURATIONS)}

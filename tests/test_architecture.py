@@ -14,12 +14,14 @@ PACKAGE = Path(haxmlnet.__file__).parent
 
 # From the top to the bottom; rooms of one storey do not know each other.
 LAYERS = [
-    ("cli", "server"),
-    ("methods",),
-    ("training",),
-    ("search", "linear"),
+    ("cli", "server", "cluster"),
+    ("models", "explain"),
+    ("planning",),
+    ("evidence",),
+    ("training", "linear"),
+    ("cpu",),
     ("network", "tree", "metrics"),
-    ("text", "bundled"),
+    ("text", "bundled", "labels"),
     ("data",),
     ("saved",),
     ("ranking", "settings", "config", "store", "progress", "errors", "version"),
@@ -53,8 +55,8 @@ def imported_rooms(source: str) -> set[str]:
 def may_import(room: str, other: str) -> bool:
     if room == other or (room in GROUND and other in GROUND):
         return True
-    # What is no room is a name of the package itself, `from haxmlnet import HAXMLNet`: a method.
-    return STOREY[room] > STOREY.get(other, STOREY["methods"])
+    # What is no room is a name of the package itself, `from haxmlnet import HAXMLNet`: a model.
+    return STOREY[room] > STOREY.get(other, STOREY["models"])
 
 
 MODULES = [file for file in sorted(PACKAGE.rglob("*.py")) if room_of(file) not in ENTRANCES]

@@ -98,7 +98,7 @@ def _own_model(run: Run, method: str) -> Path:
 
 
 def _train(inputs: Path, n_threads: int, seed: int, directory: Path) -> Figures:
-    from haxmlnet.methods.linear_tree import LinearTree
+    from haxmlnet.models.linear_tree import LinearTree
 
     with open(inputs / "train.jsonl", encoding="utf-8") as lines:
         documents = [json.loads(line) for line in lines]
@@ -109,7 +109,7 @@ def _train(inputs: Path, n_threads: int, seed: int, directory: Path) -> Figures:
 
 
 def _train_on_features(inputs: Path, n_threads: int, seed: int, directory: Path) -> Figures:
-    from haxmlnet.methods.linear_tree import LinearTree
+    from haxmlnet.models.linear_tree import LinearTree
 
     features, targets = (sp.csr_array(sp.load_npz(inputs / f"{name}_train.npz")) for name in ("features", "labels"))
     index = LabelIndex.from_labels([json.loads((inputs / "labels.json").read_text("utf-8"))])

@@ -88,7 +88,7 @@ def training_documents(statistics: Statistics, seed: int, file: Path) -> tuple[l
 def _train(
     method: str, statistics: Statistics, settings: dict[str, Any], seed: int, text: Path, directory: Path
 ) -> Figures:
-    from haxmlnet.methods import METHODS as CLASSES
+    from haxmlnet.models import METHODS as CLASSES
 
     method_class: Any = CLASSES[method]
     model = method_class(**settings, random_state=seed).fit(*training_documents(statistics, seed, text))

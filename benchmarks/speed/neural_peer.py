@@ -231,8 +231,8 @@ def candidate_settings(n_labels: int) -> dict[str, Any]:
 
 def _trained(corpus: Any, texts: list[str], settings: Mapping[str, Any]) -> tuple[float, Callable[[], float]]:
     """Train; give documents a second, and what predicts all texts and gives the seconds this takes."""
-    from haxmlnet.methods.preparation import prepare_training, vocabulary
-    from haxmlnet.methods.tree_model import train_tree
+    from haxmlnet.models.preparation import prepare_training, vocabulary
+    from haxmlnet.models.tree_model import train_tree
     from haxmlnet.search.descend import search_tree
 
     tokenizer, clock = vocabulary(corpus, settings), StageClock()

@@ -138,8 +138,8 @@ def train_some_steps(
 ) -> None:
     """Train as `HAXMLNet.fit` does with its defaults for the whole data set, until the clock says enough."""
     from haxmlnet.data.prepared import PreparedCorpus
-    from haxmlnet.methods.preparation import prepare_training, vocabulary
-    from haxmlnet.methods.tree_model import train_tree
+    from haxmlnet.models.preparation import prepare_training, vocabulary
+    from haxmlnet.models.tree_model import train_tree
 
     corpus = PreparedCorpus.open(directory)
     # Neither validation nor the linear part is a part of a step.

@@ -10,22 +10,22 @@ from haxmlnet.version import __version__
 if TYPE_CHECKING:
     from haxmlnet.data import Corpus
     from haxmlnet.data.prepared import PreparedCorpus
-    from haxmlnet.methods import load_model
-    from haxmlnet.methods.haxmlnet import HAXMLNet
-    from haxmlnet.methods.linear_tree import LinearTree
-    from haxmlnet.methods.one_vs_rest import OneVsRestSVM
+    from haxmlnet.models import load_model
+    from haxmlnet.models.haxmlnet import HAXMLNet
+    from haxmlnet.models.linear_tree import LinearTree
+    from haxmlnet.models.one_vs_rest import OneVsRestSVM
     from haxmlnet.ranking import Ranking
     from haxmlnet.text.prepare import prepare
 
 # Imported when first used: `import haxmlnet` must not cost the seconds that torch takes to load.
 _HOMES = {
     "Corpus": "haxmlnet.data",
-    "HAXMLNet": "haxmlnet.methods.haxmlnet",
-    "LinearTree": "haxmlnet.methods.linear_tree",
-    "OneVsRestSVM": "haxmlnet.methods.one_vs_rest",
+    "HAXMLNet": "haxmlnet.models.haxmlnet",
+    "LinearTree": "haxmlnet.models.linear_tree",
+    "OneVsRestSVM": "haxmlnet.models.one_vs_rest",
     "PreparedCorpus": "haxmlnet.data.prepared",
     "Ranking": "haxmlnet.ranking",
-    "load_model": "haxmlnet.methods",
+    "load_model": "haxmlnet.models",
     "prepare": "haxmlnet.text.prepare",
 }
 

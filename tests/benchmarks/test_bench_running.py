@@ -18,7 +18,7 @@ from benchmarks.records import append_record, read_records
 from benchmarks.running import run_all
 
 from haxmlnet.errors import DataError, SettingError
-from haxmlnet.methods import METHODS
+from haxmlnet.models import METHODS
 
 WORDS = {"red": "apple rose blood", "blue": "sky sea ink", "green": "grass leaf lime"}
 

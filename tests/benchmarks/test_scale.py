@@ -53,7 +53,7 @@ def test_stages_up_to_the_tree_leave_what_the_next_needs(tmp_path):
 
 def test_the_fan_out_is_that_of_training():
     from benchmarks import scale_stages
-    from haxmlnet.methods import tree_model
+    from haxmlnet.models import tree_model
 
     assert scale_stages.MAX_FAN_OUT == tree_model.MAX_FAN_OUT
 

@@ -31,7 +31,7 @@ from benchmarks.synthetic_text import made_up_words
 from torch.utils.flop_counter import FlopCounterMode
 
 from haxmlnet.data import Document
-from haxmlnet.methods.linear_tree import LinearTree
+from haxmlnet.models.linear_tree import LinearTree
 from haxmlnet.network.encoder import BiLSTMEncoder
 from haxmlnet.network.network import LabelAttentionNetwork, LabelHead
 from haxmlnet.text.prepare import prepare

@@ -27,7 +27,7 @@ def small_demo(monkeypatch: pytest.MonkeyPatch) -> None:
         return {**resolve_settings(*arguments), "epochs": 2, "hidden_size": 8, "word_size": 8, "n_jobs": 1}
 
     monkeypatch.setattr(bundled, "cve_small", first)
-    monkeypatch.setattr("haxmlnet.methods.haxmlnet.resolve_settings", quick)
+    monkeypatch.setattr("haxmlnet.models.haxmlnet.resolve_settings", quick)
 
 
 @pytest.mark.usefixtures("small_demo")

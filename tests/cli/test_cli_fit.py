@@ -296,7 +296,7 @@ def no_training(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: object) -> None:
         raise AssertionError("training has begun")
 
-    monkeypatch.setattr("haxmlnet.methods.haxmlnet.train_tree", fail)
+    monkeypatch.setattr("haxmlnet.models.haxmlnet.train_tree", fail)
 
 
 @pytest.mark.usefixtures("no_training")

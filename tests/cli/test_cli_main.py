@@ -83,7 +83,7 @@ def test_interruption_outside_of_training(cli: Cli, monkeypatch: pytest.MonkeyPa
     def interrupt(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("haxmlnet.methods.load_model", interrupt)
+    monkeypatch.setattr("haxmlnet.models.load_model", interrupt)
     outcome = cli("inspect", "model")
     assert (outcome.code, outcome.err) == (130, "haxmlnet: interrupted\n")
 

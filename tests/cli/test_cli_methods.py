@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from haxmlnet.methods import METHODS, load_model
+from haxmlnet.models import METHODS, load_model
 
 LINEAR = ["LinearTree", "OneVsRestSVM"]
 

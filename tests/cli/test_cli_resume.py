@@ -112,7 +112,7 @@ def test_damaged_checkpoint(cli: Cli, train_file: Path, tmp_path: Path, monkeypa
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("haxmlnet.methods.haxmlnet.HAXMLNet.save", interrupt)
+        patched.setattr("haxmlnet.models.haxmlnet.HAXMLNet.save", interrupt)
         outcome = cli(*command)
     assert outcome.code == 130
     assert "--resume" in outcome.err

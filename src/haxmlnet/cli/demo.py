@@ -32,8 +32,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Train both methods, save and load HAXMLNet, print the comparison and three documents."""
     from haxmlnet.bundled import cve_small
     from haxmlnet.cli.console import chosen_progress
-    from haxmlnet.methods.haxmlnet import HAXMLNet
-    from haxmlnet.methods.one_vs_rest import OneVsRestSVM
+    from haxmlnet.models.haxmlnet import HAXMLNet
+    from haxmlnet.models.one_vs_rest import OneVsRestSVM
     from haxmlnet.store import check_replaceable
 
     if arguments.out:

@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Load, predict, compare, print."""
     from haxmlnet.cli.console import chosen_progress, print_table, say_skipped
     from haxmlnet.data import SkipReport
-    from haxmlnet.methods import load_model
+    from haxmlnet.models import load_model
 
     progress, skipped = chosen_progress(arguments.quiet), SkipReport()
     model = load_model(arguments.model)

@@ -25,7 +25,7 @@ from haxmlnet.settings import METHOD_SETTINGS, PRESETS, check_settings, preset
 if TYPE_CHECKING:
     from haxmlnet.data.prepared import PreparedCorpus
     from haxmlnet.data.readers import ReadOptions
-    from haxmlnet.methods.haxmlnet import HAXMLNet
+    from haxmlnet.models.haxmlnet import HAXMLNet
     from haxmlnet.progress import Progress
 
 DESCRIPTION = """\
@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> None:
     settings = chosen_settings(arguments)
     from haxmlnet.cli.console import chosen_progress
     from haxmlnet.data import is_sparse
-    from haxmlnet.methods import METHODS
+    from haxmlnet.models import METHODS
     from haxmlnet.store import check_replaceable
 
     check_replaceable(arguments.out)

@@ -33,7 +33,7 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Load, describe, print."""
-    from haxmlnet.methods import load_model
+    from haxmlnet.models import load_model
 
     model = load_model(arguments.model)
     description = model.describe()

@@ -16,8 +16,8 @@ from haxmlnet.errors import SettingError
 from haxmlnet.settings import PRESETS, Settings, resolve_settings, settings_of
 
 if TYPE_CHECKING:
-    from haxmlnet.methods.planning.plan import Plan
-    from haxmlnet.methods.planning.sizes import DataSizes
+    from haxmlnet.planning.plan import Plan
+    from haxmlnet.planning.sizes import DataSizes
 
 DOES_NOT_FIT = 3
 
@@ -66,8 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.input is None and not (arguments.labels and arguments.documents):
         raise SettingError("plan: without DATA, --labels and --documents are needed. Give them, or a file.")
     from haxmlnet.cli.console import chosen_progress
-    from haxmlnet.methods.planning.plan import Plan
-    from haxmlnet.methods.planning.times import Times, measured_times
+    from haxmlnet.planning.plan import Plan
+    from haxmlnet.planning.times import Times, measured_times
 
     sizes = _sizes(arguments)
     settings = resolve_settings({**settings_of(Settings()), **given}, sizes.n_documents, sizes.n_labels)
@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _sizes(arguments: argparse.Namespace) -> DataSizes:
     from haxmlnet.cli.console import chosen_progress, say_skipped
-    from haxmlnet.methods.planning.sizes import DataSizes
+    from haxmlnet.planning.sizes import DataSizes
     from haxmlnet.text.prepare import prepare
 
     changes = {

@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> None:
     _check_arguments(arguments)
     from haxmlnet.cli.console import chosen_progress, say_skipped
     from haxmlnet.data import SkipReport, write_predictions
-    from haxmlnet.methods import load_model
+    from haxmlnet.models import load_model
 
     model = load_model(arguments.model)
     progress, report = chosen_progress(arguments.quiet), SkipReport()

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from haxmlnet.methods.planning.calibration import measure_networks
-from haxmlnet.methods.planning.rough_times import linear_seconds, tree_seconds
-from haxmlnet.methods.planning.shape import ModelShape
+from haxmlnet.planning.calibration import measure_networks
+from haxmlnet.planning.rough_times import linear_seconds, tree_seconds
+from haxmlnet.planning.shape import ModelShape
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,9 @@ from haxmlnet.data.tokens import TokenArray
 from haxmlnet.errors import ModelError
 from haxmlnet.linear import train_linear_model
 from haxmlnet.linear.neighbours import Near
-from haxmlnet.methods.corpus_features import FEATURES_PER_LABEL
-from haxmlnet.methods.linear_part import (
+from haxmlnet.metrics import judge, ndcg_at_k
+from haxmlnet.models.corpus_features import FEATURES_PER_LABEL
+from haxmlnet.models.linear_part import (
     CANDIDATES,
     MENTIONED,
     NEIGHBOURING,
@@ -28,8 +29,7 @@ from haxmlnet.methods.linear_part import (
     marked_true,
     tree_for_linear,
 )
-from haxmlnet.methods.preparation import Labelled, Prepared
-from haxmlnet.metrics import judge, ndcg_at_k
+from haxmlnet.models.preparation import Labelled, Prepared
 from haxmlnet.network.encoder import BiLSTMEncoder
 from haxmlnet.network.network import LabelAttentionNetwork, LabelHead
 from haxmlnet.progress import Progress

@@ -16,7 +16,7 @@ from haxmlnet.linear import in_threads, joined
 from haxmlnet.linear.flat import rank_all
 from haxmlnet.linear.names import LabelNames
 from haxmlnet.linear.working_sets import train_one_vs_rest
-from haxmlnet.methods.linear_method import LinearMethod
+from haxmlnet.models.linear_method import LinearMethod
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking
 from haxmlnet.saved import SavedModel

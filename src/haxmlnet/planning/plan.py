@@ -9,11 +9,11 @@ from typing import Any
 
 from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.errors import NotEnoughMemory
-from haxmlnet.methods.planning.advice import Change, advice, fits
-from haxmlnet.methods.planning.machine import available_memory
-from haxmlnet.methods.planning.memory import Memory
-from haxmlnet.methods.planning.shape import ModelShape
-from haxmlnet.methods.planning.sizes import DataSizes
+from haxmlnet.planning.advice import Change, advice, fits
+from haxmlnet.planning.machine import available_memory
+from haxmlnet.planning.memory import Memory
+from haxmlnet.planning.shape import ModelShape
+from haxmlnet.planning.sizes import DataSizes
 from haxmlnet.tree.build import check_level_sizes
 
 GIGABYTE = 1e9

@@ -9,10 +9,10 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from haxmlnet.errors import DataError, ModelError, SettingError
 from haxmlnet.linear import train_linear_model
-from haxmlnet.methods.haxmlnet import HAXMLNet
-from haxmlnet.methods.linear_part import marked_true
-from haxmlnet.methods.linear_tree import LinearTree
-from haxmlnet.methods.one_vs_rest import OneVsRestSVM
+from haxmlnet.models.haxmlnet import HAXMLNet
+from haxmlnet.models.linear_part import marked_true
+from haxmlnet.models.linear_tree import LinearTree
+from haxmlnet.models.one_vs_rest import OneVsRestSVM
 from haxmlnet.ranking import ABSENT
 from haxmlnet.store import Arrays, read_arrays, write_arrays
 
@@ -64,8 +64,8 @@ def test_the_first_model_is_kept_where_few_documents_were_held_out(few, n_traini
         trained_on.append(features.shape[0])
         return train_linear_model(features, *arguments, **settings)
 
-    monkeypatch.setattr("haxmlnet.methods.linear_part.FEW_HELD_OUT", few)
-    monkeypatch.setattr("haxmlnet.methods.linear_tree.train_linear_model", train)
+    monkeypatch.setattr("haxmlnet.models.linear_part.FEW_HELD_OUT", few)
+    monkeypatch.setattr("haxmlnet.models.linear_tree.train_linear_model", train)
     model = LinearTree(**SMALL, n_trees=2).fit(*tiny_corpus)
     n_documents = len(tiny_corpus[0])
     assert trained_on == [round(0.6 * n_documents), n_documents, n_documents][:n_trainings]
@@ -82,7 +82,7 @@ def test_hard_negatives_follow_the_number_of_labels_unless_given(given, n_labels
         wrong.append(hard_negatives)
         return train_linear_model(*arguments, hard_negatives=hard_negatives, **settings)
 
-    monkeypatch.setattr("haxmlnet.methods.linear_tree.train_linear_model", train)
+    monkeypatch.setattr("haxmlnet.models.linear_tree.train_linear_model", train)
     names = [f"label {i}" for i in range(n_labels)]
     targets = np.arange(len(tiny_corpus[0]))[:, None] % 5 == np.arange(n_labels)
     LinearTree(n_jobs=1, fusion=False, hard_negatives=given).fit(tiny_corpus[0], targets, label_names=names)
@@ -175,7 +175,7 @@ def test_a_model_of_the_format_before_has_matrices(fused, unseen_documents, tmp_
         older |= {name: arrays[name] for name in arrays if name.endswith(".biases")}
         write_arrays(file, older if file.name == "tree_0.linear.safetensors" else arrays)
 
-    monkeypatch.setattr("haxmlnet.methods.linear_tree.write_arrays", write_older)
+    monkeypatch.setattr("haxmlnet.models.linear_tree.write_arrays", write_older)
     monkeypatch.setattr("haxmlnet.store.FORMAT_VERSION", 2)
     fused.save(tmp_path / "model")
     monkeypatch.undo()

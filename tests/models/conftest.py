@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from haxmlnet.methods import METHODS
-from haxmlnet.methods.base import Method
+from haxmlnet.models import METHODS
+from haxmlnet.models.model import Model
 
 Documents = tuple[list[str], list[list[str]]]
-NewModel = Callable[..., Method]
+NewModel = Callable[..., Model]
 
 N_LABELS = 24
 # Large enough to learn the tiny corpus by heart, small enough to do so in two seconds.

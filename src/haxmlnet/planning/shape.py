@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from haxmlnet.methods.linear_part import CANDIDATES, MENTIONED, NEIGHBOURING
-from haxmlnet.methods.linear_part import MAX_FAN_OUT as LINEAR_FAN_OUT
-from haxmlnet.methods.linear_part import MAX_FIRST_LEVEL as LINEAR_FIRST_LEVEL
-from haxmlnet.methods.planning.sizes import DataSizes
-from haxmlnet.methods.preparation import held_out_size
-from haxmlnet.methods.tree_model import MAX_FAN_OUT
+from haxmlnet.models.linear_part import CANDIDATES, MENTIONED, NEIGHBOURING
+from haxmlnet.models.linear_part import MAX_FAN_OUT as LINEAR_FAN_OUT
+from haxmlnet.models.linear_part import MAX_FIRST_LEVEL as LINEAR_FIRST_LEVEL
+from haxmlnet.models.preparation import held_out_size
+from haxmlnet.models.tree_model import MAX_FAN_OUT
+from haxmlnet.planning.sizes import DataSizes
 from haxmlnet.search.fusion import MIN_DOCUMENTS
 from haxmlnet.text.vectors import vector_width
 from haxmlnet.tree import LabelTree, choose_level_sizes, with_coarser_levels

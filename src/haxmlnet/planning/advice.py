@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from haxmlnet.methods.planning.memory import Memory
-from haxmlnet.methods.planning.shape import ModelShape
+from haxmlnet.planning.memory import Memory
+from haxmlnet.planning.shape import ModelShape
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
-from haxmlnet.methods.planning.shape import ModelShape, even_tree
-from haxmlnet.methods.tree_model import levels_of_networks, new_network
+from haxmlnet.models.tree_model import levels_of_networks, new_network
 from haxmlnet.network.network import LabelAttentionNetwork
+from haxmlnet.planning.shape import ModelShape, even_tree
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking
 from haxmlnet.search.descend import search_levels

@@ -16,8 +16,8 @@ from haxmlnet.data.filters import LabelPairs, labels_without_pairs, without_pair
 from haxmlnet.data.labels import LabelIndex, index_labels, truth_matrix
 from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.errors import DataError, ModelError, SettingError
-from haxmlnet.methods.estimator import Estimator
 from haxmlnet.metrics import Report, evaluate
+from haxmlnet.models.estimator import Estimator
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking
 from haxmlnet.saved import SavedModel
@@ -26,7 +26,7 @@ from haxmlnet.text.corpus_builder import prepare_texts
 from haxmlnet.version import __version__
 
 
-class Method(Estimator, ABC):
+class Model(Estimator, ABC):
     """A system that learns to rank labels for texts; its learned attributes end with an underscore."""
 
     label_index_: LabelIndex

@@ -17,11 +17,9 @@ from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.errors import DataError, ModelError, SettingError
 from haxmlnet.linear import joined
 from haxmlnet.linear.neighbours import Neighbours
-from haxmlnet.methods.base import Method, checked_texts
-from haxmlnet.methods.linear_part import LinearPart, read_neighbours, tree_for_linear, write_neighbours
-from haxmlnet.methods.planning.plan import Plan, refuse_what_does_not_fit
-from haxmlnet.methods.planning.sizes import DataSizes
-from haxmlnet.methods.preparation import (
+from haxmlnet.models.linear_part import LinearPart, read_neighbours, tree_for_linear, write_neighbours
+from haxmlnet.models.model import Model, checked_texts
+from haxmlnet.models.preparation import (
     Labelled,
     Validation,
     all_documents,
@@ -29,13 +27,15 @@ from haxmlnet.methods.preparation import (
     validation_documents,
     vocabulary,
 )
-from haxmlnet.methods.tree_model import (
+from haxmlnet.models.tree_model import (
     TreeModel,
     levels_of_networks,
     network_arrays,
     saved_network,
     train_tree,
 )
+from haxmlnet.planning.plan import Plan, refuse_what_does_not_fit
+from haxmlnet.planning.sizes import DataSizes
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking, average_rankings, width_per_tree
 from haxmlnet.saved import SavedModel
@@ -59,7 +59,7 @@ from haxmlnet.tree import LabelTree
 BLOCK_DOCUMENTS = 4096
 
 
-class HAXMLNet(Settings, Method):
+class HAXMLNet(Settings, Model):
     """Hierarchical label-wise attention for texts with the right few of very many labels.
 
     Every argument of the constructor is a setting with a default; `docs/reference/settings.md` lists them.

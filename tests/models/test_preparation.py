@@ -4,8 +4,8 @@ import scipy.sparse as sp
 
 from haxmlnet.data.labels import LabelIndex, index_labels, truth_matrix
 from haxmlnet.data.tokens import TokenArray
-from haxmlnet.methods.corpus_features import CorpusFeatures
-from haxmlnet.methods.preparation import Labelled, prepare_training, split_documents, validation_documents, vocabulary
+from haxmlnet.models.corpus_features import CorpusFeatures
+from haxmlnet.models.preparation import Labelled, prepare_training, split_documents, validation_documents, vocabulary
 from haxmlnet.progress import Progress
 from haxmlnet.settings import Settings, check_settings, resolve_settings, settings_of
 from haxmlnet.text.corpus_builder import prepare_texts
@@ -128,10 +128,10 @@ def test_large_features_are_sampled_for_the_word_vectors(monkeypatch):
         seen.append((documents.nnz, labels.nnz))
         return np.zeros((documents.shape[1], size), np.float32)
 
-    monkeypatch.setattr("haxmlnet.methods.corpus_features.corpus_vectors", spy)
+    monkeypatch.setattr("haxmlnet.models.corpus_features.corpus_vectors", spy)
     features = features_of(corpus_of([f"w{i} common" for i in range(50)], [[f"l{i}"] for i in range(50)]))
     by_label = features.by_label()
     for limit in (1000, 40, 2):
-        monkeypatch.setattr("haxmlnet.methods.corpus_features.MAX_VECTOR_ENTRIES", limit)
+        monkeypatch.setattr("haxmlnet.models.corpus_features.MAX_VECTOR_ENTRIES", limit)
         features.word_vectors(by_label, 4, 0, np.random.default_rng(0))
     assert seen == [(100, 100), (20, 20), (2, 2)]

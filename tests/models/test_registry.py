@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from haxmlnet.errors import ModelError
-from haxmlnet.methods import METHODS, load_model
+from haxmlnet.models import METHODS, load_model
 from haxmlnet.store import new_directory, write_header
 
 
@@ -16,7 +16,7 @@ def test_methods_are_known_by_the_name_of_their_class():
 
 
 def test_listing_the_methods_does_not_import_torch():
-    code = "import sys; from haxmlnet.methods import METHODS; list(METHODS); sys.exit('torch' in sys.modules)"
+    code = "import sys; from haxmlnet.models import METHODS; list(METHODS); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

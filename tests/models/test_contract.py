@@ -15,7 +15,7 @@ from haxmlnet.data.labels import index_labels
 from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.data.readers import Document, SkipReport
 from haxmlnet.errors import DataError, ModelError, SettingError
-from haxmlnet.methods import METHODS
+from haxmlnet.models import METHODS
 from haxmlnet.ranking import Ranking
 from haxmlnet.saved import SavedModel
 from haxmlnet.text.corpus_builder import prepare_documents

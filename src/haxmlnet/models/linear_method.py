@@ -16,8 +16,8 @@ from haxmlnet.data.labels import LabelIndex, index_labels
 from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.errors import DataError, ModelError
 from haxmlnet.linear.names import LabelNames, names_of
-from haxmlnet.methods.base import Method, checked_k
-from haxmlnet.methods.preparation import vocabulary
+from haxmlnet.models.model import Model, checked_k
+from haxmlnet.models.preparation import vocabulary
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking
 from haxmlnet.saved import SavedModel
@@ -28,7 +28,7 @@ from haxmlnet.text.tfidf import tfidf, unit_rows, word_counts
 from haxmlnet.text.tokenizer import WordTokenizer
 
 
-class LinearMethod(Method):
+class LinearMethod(Model):
     """A method that sees a document as a sparse vector: the TF-IDF of its words, or features given as a matrix."""
 
     takes_features = True

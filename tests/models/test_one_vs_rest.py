@@ -8,7 +8,7 @@ from sklearn.svm import LinearSVC
 
 from haxmlnet.data.labels import index_labels
 from haxmlnet.errors import SettingError
-from haxmlnet.methods.one_vs_rest import OneVsRestSVM
+from haxmlnet.models.one_vs_rest import OneVsRestSVM
 
 
 def test_margins_are_those_of_scikit_learn(tiny_corpus, unseen_documents):

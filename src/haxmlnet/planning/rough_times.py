@@ -12,9 +12,9 @@ import torch
 
 from haxmlnet.config import linear_hard_negatives
 from haxmlnet.linear import train_linear_model
-from haxmlnet.methods.linear_part import learns_anew
-from haxmlnet.methods.planning.calibration import random_targets
-from haxmlnet.methods.planning.shape import ModelShape, even_tree
+from haxmlnet.models.linear_part import learns_anew
+from haxmlnet.planning.calibration import random_targets
+from haxmlnet.planning.shape import ModelShape, even_tree
 from haxmlnet.progress import Progress
 from haxmlnet.settings import LinearTreeSettings
 from haxmlnet.training.hardware import training_threads

@@ -14,20 +14,20 @@ from haxmlnet import HAXMLNet
 from haxmlnet.data.labels import index_labels
 from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.errors import DataError, HaxmlnetError, NotEnoughMemory, SettingError
-from haxmlnet.methods.planning.advice import VALUES, changed, fits
-from haxmlnet.methods.planning.machine import available_memory
-from haxmlnet.methods.planning.memory import PROGRAM, Memory
-from haxmlnet.methods.planning.plan import Plan
-from haxmlnet.methods.planning.shape import ModelShape, even_tree
-from haxmlnet.methods.planning.sizes import DataSizes
-from haxmlnet.methods.planning.times import measured_times
-from haxmlnet.methods.tree_model import levels_of_networks, new_network
+from haxmlnet.models.tree_model import levels_of_networks, new_network
+from haxmlnet.planning.advice import VALUES, changed, fits
+from haxmlnet.planning.machine import available_memory
+from haxmlnet.planning.memory import PROGRAM, Memory
+from haxmlnet.planning.plan import Plan
+from haxmlnet.planning.shape import ModelShape, even_tree
+from haxmlnet.planning.sizes import DataSizes
+from haxmlnet.planning.times import measured_times
 from haxmlnet.settings import Settings, resolve_settings, settings_of
 from haxmlnet.text.corpus_builder import prepare_texts
 from haxmlnet.text.vectors import vector_width
 
 Documents = tuple[list[str], list[list[str]]]
-AVAILABLE = "haxmlnet.methods.planning.plan.available_memory"
+AVAILABLE = "haxmlnet.planning.plan.available_memory"
 NARROW = {"word_size": 11, "hidden_size": 6, "mlp_sizes": (4,)}
 
 
@@ -277,7 +277,7 @@ def test_times_are_measured_for_every_kind_of_network(shared_encoder: bool) -> N
 
 
 def test_times_grow_with_documents_and_epochs() -> None:
-    from haxmlnet.methods.planning.calibration import StepTimes
+    from haxmlnet.planning.calibration import StepTimes
 
     sizes = DataSizes.of_numbers(10_000, 300)
     steps = StepTimes([0.5], [0.001])

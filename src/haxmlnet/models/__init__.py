@@ -12,22 +12,22 @@ from haxmlnet.errors import ModelError
 from haxmlnet.saved import SavedModel
 
 if TYPE_CHECKING:
-    from haxmlnet.methods.base import Method
+    from haxmlnet.models.model import Model
 
 __all__ = ["METHODS", "load_model"]
 
 _MODULES = {
-    "HAXMLNet": "haxmlnet.methods.haxmlnet",
-    "LinearTree": "haxmlnet.methods.linear_tree",
-    "OneVsRestSVM": "haxmlnet.methods.one_vs_rest",
+    "HAXMLNet": "haxmlnet.models.haxmlnet",
+    "LinearTree": "haxmlnet.models.linear_tree",
+    "OneVsRestSVM": "haxmlnet.models.one_vs_rest",
 }
 
 
-class _Methods(Mapping[str, "type[Method]"]):
+class _Models(Mapping[str, "type[Model]"]):
     """The class of each method, imported on access: the list of names costs no import of torch."""
 
-    def __getitem__(self, name: str) -> type[Method]:
-        method: type[Method] = getattr(import_module(_MODULES[name]), name)
+    def __getitem__(self, name: str) -> type[Model]:
+        method: type[Model] = getattr(import_module(_MODULES[name]), name)
         return method
 
     def __iter__(self) -> Iterator[str]:
@@ -37,10 +37,10 @@ class _Methods(Mapping[str, "type[Method]"]):
         return len(_MODULES)
 
 
-METHODS: Mapping[str, type[Method]] = _Methods()
+METHODS: Mapping[str, type[Model]] = _Models()
 
 
-def load_model(path: str | Path) -> Method:
+def load_model(path: str | Path) -> Model:
     """Read a model directory written by the `save` of any method."""
     saved = SavedModel(path)
     name = saved.header.get("method")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from haxmlnet.linear.neighbours import FEATURES
-from haxmlnet.methods.planning.shape import ModelShape
+from haxmlnet.planning.shape import ModelShape
 
 # Weights of a classifier grow with the words of its documents, as counted on five collections of 400 to 60,000
 # labels. Those of the first level are learned against all documents, and keep more.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from haxmlnet.methods.corpus_features import MAX_VECTOR_ENTRIES
-from haxmlnet.methods.linear_part import learns_anew
-from haxmlnet.methods.planning.batch_memory import FLOAT, n_threads, search_bytes, step_bytes
-from haxmlnet.methods.planning.entries import linear_weights, n_label_features, n_postings, n_tfidf
-from haxmlnet.methods.planning.shape import ModelShape
+from haxmlnet.models.corpus_features import MAX_VECTOR_ENTRIES
+from haxmlnet.models.linear_part import learns_anew
+from haxmlnet.planning.batch_memory import FLOAT, n_threads, search_bytes, step_bytes
+from haxmlnet.planning.entries import linear_weights, n_label_features, n_postings, n_tfidf
+from haxmlnet.planning.shape import ModelShape
 from haxmlnet.training.hardware import chosen_device
 from haxmlnet.training.tables import LARGE_TABLE
 from haxmlnet.tree.features import BLOCK_ENTRIES

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from haxmlnet.data.prepared import FIRST_WORD_ID, PreparedCorpus
 from haxmlnet.errors import SettingError
-from haxmlnet.methods.corpus_features import FEATURES_PER_LABEL
+from haxmlnet.models.corpus_features import FEATURES_PER_LABEL
 
 # What is assumed where nothing is said: the statistics of most published collections are near these.
 WORDS_PER_DOCUMENT = 200.0

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from haxmlnet.data.cores import usable_cores
-from haxmlnet.methods.planning.shape import LevelShape, ModelShape
 from haxmlnet.network.attention import MAX_PLAIN_WEIGHTS
+from haxmlnet.planning.shape import LevelShape, ModelShape
 from haxmlnet.search.descend import MAX_TOKENS, batch_limit
 from haxmlnet.training.trainer import LEAST_PART
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from haxmlnet.errors import ModelError
-from haxmlnet.methods import load_model
-from haxmlnet.methods.haxmlnet import HAXMLNet
+from haxmlnet.models import load_model
+from haxmlnet.models.haxmlnet import HAXMLNet
 from haxmlnet.ranking import ABSENT
 from haxmlnet.saved import SavedModel
 from haxmlnet.store import HEADER, read_arrays, write_arrays, write_header
@@ -39,7 +39,7 @@ def test_scores_are_probabilities(fused, make_documents):
 def test_many_documents_are_ranked_block_by_block(fused, make_documents, monkeypatch):
     texts, _ = make_documents(50, 8)
     at_once = fused.predict(texts, k=5)
-    monkeypatch.setattr("haxmlnet.methods.haxmlnet.BLOCK_DOCUMENTS", 7)
+    monkeypatch.setattr("haxmlnet.models.haxmlnet.BLOCK_DOCUMENTS", 7)
     in_blocks = fused.predict(texts, k=5)
     np.testing.assert_array_equal(in_blocks.ids, at_once.ids)
     np.testing.assert_allclose(in_blocks.scores, at_once.scores, atol=1e-5)
@@ -66,7 +66,7 @@ def test_the_linear_part_learns_from_the_documents_held_out_too(fused, tiny_corp
 
 
 def test_classifiers_are_kept_where_few_documents_were_held_out(new_hasty_model, tiny_corpus, monkeypatch):
-    monkeypatch.setattr("haxmlnet.methods.linear_part.FEW_HELD_OUT", 0.4)
+    monkeypatch.setattr("haxmlnet.models.linear_part.FEW_HELD_OUT", 0.4)
     linear = new_hasty_model("HAXMLNet", **HELD_OUT).fit(*tiny_corpus).trees_[0].linear
     n_pairs = sum(len(row) for row in tiny_corpus[1])
     assert 0.5 * n_pairs < linear.label_counts.sum() < 0.7 * n_pairs

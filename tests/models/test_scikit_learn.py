@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from haxmlnet.methods import METHODS
+from haxmlnet.models import METHODS
 
 SEARCHED: dict[str, dict[str, list[Any]]] = {
     "HAXMLNet": {"learning_rate": [1e-6, 0.03]},

@@ -14,8 +14,8 @@ from haxmlnet.data.cores import usable_cores
 from haxmlnet.linear import LinearModel, train_linear_model
 from haxmlnet.linear.names import LabelNames
 from haxmlnet.linear.neighbours import Neighbours
-from haxmlnet.methods.linear_method import LinearMethod
-from haxmlnet.methods.linear_part import (
+from haxmlnet.models.linear_method import LinearMethod
+from haxmlnet.models.linear_part import (
     MAX_FAN_OUT,
     LinearPart,
     learns_anew,
@@ -23,7 +23,7 @@ from haxmlnet.methods.linear_part import (
     tree_for_linear,
     write_neighbours,
 )
-from haxmlnet.methods.preparation import held_out_size, split_at_random
+from haxmlnet.models.preparation import held_out_size, split_at_random
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking, average_rankings, width_per_tree
 from haxmlnet.saved import SavedModel

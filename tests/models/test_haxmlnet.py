@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from haxmlnet.data.labels import index_labels
 from haxmlnet.errors import DataError, ModelError, SettingError
-from haxmlnet.methods.haxmlnet import HAXMLNet
-from haxmlnet.methods.tree_model import (
+from haxmlnet.models.haxmlnet import HAXMLNet
+from haxmlnet.models.tree_model import (
     levels_of_networks,
     network_arrays,
     new_network,
@@ -59,7 +59,7 @@ def fitted(new_hasty_model, tiny_corpus):
 
 @pytest.mark.parametrize("labels_at_once", [3, 100])
 def test_a_node_starts_from_the_words_of_the_labels_below_it(labels_at_once, monkeypatch):
-    monkeypatch.setattr("haxmlnet.methods.tree_model.BLOCK_LABELS", labels_at_once)
+    monkeypatch.setattr("haxmlnet.models.tree_model.BLOCK_LABELS", labels_at_once)
     features = sp.csr_array(np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 2]], np.float32))
     words = np.array([[4, 0], [0, 4], [-2, -2]], np.float32)
     tree = LabelTree((np.array([0, 0, 1], np.int32), np.array([0, 1, 2, 2], np.int32)), 4)

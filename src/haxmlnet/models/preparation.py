@@ -17,7 +17,7 @@ from haxmlnet.data.prepared import FIRST_WORD_ID, PreparedCorpus
 from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
 from haxmlnet.linear.names import LabelNames, names_of
 from haxmlnet.linear.neighbours import Neighbours
-from haxmlnet.methods.corpus_features import CorpusFeatures
+from haxmlnet.models.corpus_features import CorpusFeatures
 from haxmlnet.progress import Progress
 from haxmlnet.text.document_features import corpus_idf, document_features
 from haxmlnet.text.tfidf import tfidf, word_counts
