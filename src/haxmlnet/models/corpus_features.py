@@ -18,7 +18,7 @@ from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.progress import Progress
 from haxmlnet.text.document_features import document_features
 from haxmlnet.text.vectors import corpus_vectors
-from haxmlnet.tree.features import label_feature_blocks
+from haxmlnet.tree.label_features import label_feature_blocks
 
 # Past this many words a label's features say nothing new, and 670,000 labels of them fill the memory.
 FEATURES_PER_LABEL = 1000

@@ -12,7 +12,7 @@ from haxmlnet.planning.entries import linear_weights, n_label_features, n_postin
 from haxmlnet.planning.shape import ModelShape
 from haxmlnet.training.hardware import chosen_device
 from haxmlnet.training.tables import LARGE_TABLE
-from haxmlnet.tree.features import BLOCK_ENTRIES
+from haxmlnet.tree.label_features import BLOCK_ENTRIES
 
 PREPARING, NETWORKS, LINEAR, PREDICTION = STAGES = ("preparing", "networks", "linear part", "prediction")
 Stages = dict[str, float]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +11,8 @@ from numpy.typing import NDArray
 from haxmlnet.data.cores import usable_cores
 from haxmlnet.data.tokens import TokenArray
 from haxmlnet.text import table_kernels
+from haxmlnet.text.blocks import map_ahead
 from haxmlnet.text.words import Words, WordTable, split_texts
-
-# Large enough that a word of a block is looked up once for its many uses, small enough to stay in a cache.
-BLOCK_CHARACTERS = 1_000_000
-BLOCK_TEXTS = 10_000
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 class WordCollector:
@@ -100,36 +92,3 @@ def document_frequencies(tokens: TokenArray, n_words: int) -> NDArray[np.int64]:
     last_document = np.full(n_words, -1, np.int64)
     table_kernels.count_documents(np.asarray(tokens.ids), tokens.starts, tokens.ends, last_document, counts)
     return counts
-
-
-def blocks_of(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Cut texts into lists of a size that suits `encode_blocks`."""
-    block: list[str] = []
-    n_characters = 0
-    for text in texts:
-        block.append(text)
-        n_characters += len(text)
-        if n_characters >= BLOCK_CHARACTERS or len(block) == BLOCK_TEXTS:
-            yield block
-            block, n_characters = [], 0
-    if block:
-        yield block
-
-
-def map_ahead(function: Callable[[Item], Result], items: Iterable[Item], n_threads: int) -> Iterator[Result]:
-    """Give the results of the items in order, while threads work on the few that follow."""
-    if n_threads == 1:
-        yield from map(function, items)
-        return
-    ahead: deque[Future[Result]] = deque()
-    with ThreadPoolExecutor(n_threads) as pool:
-        try:
-            for item in items:
-                ahead.append(pool.submit(function, item))
-                if len(ahead) > n_threads + 1:
-                    yield ahead.popleft().result()
-            while ahead:
-                yield ahead.popleft().result()
-        finally:
-            for future in ahead:
-                future.cancel()

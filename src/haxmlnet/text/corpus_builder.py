@@ -20,7 +20,8 @@ from haxmlnet.data.readers import Document, SkipReport
 from haxmlnet.data.tokens import TokenArray
 from haxmlnet.errors import DataError
 from haxmlnet.progress import Progress
-from haxmlnet.text.collector import WordCollector, blocks_of
+from haxmlnet.text.blocks import iterate_blocks
+from haxmlnet.text.collector import WordCollector
 
 _BLOCK_IDS = 4_000_000
 _SOME_DOCUMENTS = 256
@@ -39,7 +40,7 @@ def prepare_documents(
     At the end, the directory holds the corpus; its ids are memory-mapped from there.
     """
     labels = _LabelCollector()
-    words = _collect_words(blocks_of(labels.take_from(documents)), directory, advance)
+    words = _collect_words(iterate_blocks(labels.take_from(documents)), directory, advance)
     if not labels.ids:
         raise DataError(
             f"{source}: none of {len(words.tokens)} documents has a label. "
@@ -57,7 +58,7 @@ def prepare_texts(
 ) -> PreparedCorpus:
     """Prepare texts with their 0/1 matrix of labels, in memory."""
     with (progress or Progress()).stage("words", len(texts), "documents") as advance:
-        words = _collect_words(blocks_of(texts), None, advance)
+        words = _collect_words(iterate_blocks(texts), None, advance)
     return _joined(words, label_index.names.tolist(), targets, "", SkipReport())
 
 

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from haxmlnet.data.cores import usable_cores
 from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
 from haxmlnet.errors import ModelError
-from haxmlnet.text.collector import blocks_of, map_ahead
+from haxmlnet.text.blocks import iterate_blocks, map_ahead
 from haxmlnet.text.rust import SPECIAL_WORDS, rust_tokenizer
 from haxmlnet.text.words import Words, WordTable, split_texts
 
@@ -53,7 +53,7 @@ class WordTokenizer:
 
     def encode(self, texts: Sequence[str], advance: Callable[[int], None] = lambda n: None) -> TokenArray:
         """Turn texts into word ids, calling `advance` with the number of texts done now and then."""
-        blocks = list(blocks_of(texts))
+        blocks = list(iterate_blocks(texts))
         encoded: list[TokenArray] = []
         for tokens in map_ahead(self._encode_block, blocks, max(min(len(blocks), usable_cores()), 1)):
             encoded.append(tokens)

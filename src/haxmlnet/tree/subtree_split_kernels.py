@@ -1,8 +1,8 @@
 """Balanced 2-means of small sets, down to the groups, compiled by numba; each thread takes whole subtrees.
 
-A set is copied with its columns numbered anew, so that all work on it fits into the cache. Words that only one
-label of the set has are left out of the copy, for good: all they do is to pull the label to the half it is in, by
-their square, which is kept as the label's own part.
+The steps are those of `balanced_split.py`. A set is copied with its columns renumbered, so that all work on it
+fits into the cache. Words that only one label of the set has are left out of the copy: all they do is to pull the
+label towards the half it is in, by their squares, whose sum is the label's own part.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
-from haxmlnet.tree.kernels import (
+from haxmlnet.tree.two_means_kernels import (
     Rows,
     add_row,
     inverse_norm,
     mark_greatest,
     move_row,
     project,
-    seed_weights,
-    set_weights,
+    start_direction,
+    update_direction,
 )
 
 
 @njit(cache=True, nogil=True)
 def _copy_rows(rows: Any, own: Any, chosen: Any, copy: Any, own_copy: Any, first: Any, counts: Any, slots: Any) -> Any:
-    """Copy rows without the words that only one of them has, to the place `first` of the copy; give their width.
+    """Copy rows without the words that only one of them has, from row `first` of the copy on; return their width.
 
-    `counts` has a place for every column and is 0 throughout, before and after; `slots` may hold anything.
+    `counts` has an entry for every column, all 0 before and after; `slots` may hold anything.
     """
     for row in chosen:
         for column in rows.columns[rows.indptr[row] : rows.indptr[row + 1]]:
@@ -55,12 +55,12 @@ def _copy_rows(rows: Any, own: Any, chosen: Any, copy: Any, own_copy: Any, first
 
 
 @njit(cache=True, nogil=True)
-def _refine(
-    rows: Any, own: Any, chosen: Any, n_left: Any, weights: Any, pulls: Any, max_iterations: Any, min_gain: Any
+def _run_two_means(
+    rows: Any, own: Any, chosen: Any, n_left: Any, direction: Any, pulls: Any, max_iterations: Any, min_gain: Any
 ) -> Any:
-    """Iterate on the chosen rows; give the left half and the mean similarity, leave the last weights and pulls."""
+    """Run 2-means on the chosen rows; return the left half and the mean similarity, and leave direction and pulls."""
     size, own_total = len(chosen), 0.0
-    total = np.zeros(len(weights))
+    total = np.zeros(len(direction))
     for row in chosen:
         add_row(rows, row, np.float32(1), total)
         own_total += own[row]
@@ -69,13 +69,13 @@ def _refine(
     for _ in range(max_iterations):
         previous, before = similarity, left
         for i in range(size):
-            differences[i] = project(rows, chosen[i], weights) + pulls[chosen[i]]
+            differences[i] = project(rows, chosen[i], direction) + pulls[chosen[i]]
         left, own_left = mark_greatest(differences, n_left), 0.0
         for i in range(size):
             if left[i]:
                 own_left += own[chosen[i]]
             move_row(rows, chosen[i], before[i], left[i], left_sum)
-        left_norm, right_norm = set_weights(left_sum, total, own_left, own_total - own_left, weights)
+        left_norm, right_norm = update_direction(left_sum, total, own_left, own_total - own_left, direction)
         for i in range(size):
             pulls[chosen[i]] = own[chosen[i]] * (inverse_norm(left_norm) if left[i] else -inverse_norm(right_norm))
         similarity = (left_norm + right_norm) / size
@@ -85,47 +85,49 @@ def _refine(
 
 
 @njit(cache=True, nogil=True)
-def _best_start(rows: Any, own: Any, sample: Any, n_left: Any, width: Any, seeds: Any, limits: Any) -> Any:
-    """Try each pair of seeds for a few iterations on the sample; give the weights and pulls of the best."""
+def _find_best_start(rows: Any, own: Any, sample: Any, n_left: Any, width: Any, seeds: Any, limits: Any) -> Any:
+    """Try each pair of seeds for a few iterations on the sample; return the direction and pulls of the best."""
     best = -np.inf
-    best_weights, best_pulls = np.zeros(width, dtype=np.float32), np.zeros(len(own), dtype=np.float32)
+    best_direction, best_pulls = np.zeros(width, dtype=np.float32), np.zeros(len(own), dtype=np.float32)
     for pair in seeds:
-        weights, pulls = seed_weights(rows, pair, width), np.zeros(len(own), dtype=np.float32)
+        direction, pulls = start_direction(rows, pair, width), np.zeros(len(own), dtype=np.float32)
         pulls[pair[0]] += own[pair[0]]
         pulls[pair[1]] -= own[pair[1]]
-        _, similarity = _refine(rows, own, sample, n_left, weights, pulls, limits.trial_iterations, limits.min_gain)
+        _, similarity = _run_two_means(
+            rows, own, sample, n_left, direction, pulls, limits.trial_iterations, limits.min_gain
+        )
         if similarity > best:
-            best, best_weights, best_pulls = similarity, weights, pulls
-    return best_weights, best_pulls
+            best, best_direction, best_pulls = similarity, direction, pulls
+    return best_direction, best_pulls
 
 
 @njit(cache=True, nogil=True)
-def _left_half(rows: Any, own: Any, width: Any, n_left: Any, seeds: Any, limits: Any) -> Any:
-    """Mark the left half of the rows of one set; large sets are first split as a sample of them is."""
+def _mark_left_half(rows: Any, own: Any, width: Any, n_left: Any, seeds: Any, limits: Any) -> Any:
+    """Mark the left half of the rows of one set; a large set is first split by a sample."""
     size = len(own)
     everything = np.arange(size)
     if size < limits.sampled_size:
-        weights, pulls = _best_start(rows, own, everything, n_left, width, seeds, limits)
+        direction, pulls = _find_best_start(rows, own, everything, n_left, width, seeds, limits)
     else:
         sample = everything[:: limits.sample_step]
         n_left_sample = (len(sample) + 1) // 2
-        weights, pulls = _best_start(rows, own, sample, n_left_sample, width, seeds, limits)
-        _refine(rows, own, sample, n_left_sample, weights, pulls, limits.max_iterations, limits.min_gain)
+        direction, pulls = _find_best_start(rows, own, sample, n_left_sample, width, seeds, limits)
+        _run_two_means(rows, own, sample, n_left_sample, direction, pulls, limits.max_iterations, limits.min_gain)
         pulls[:] = 0
-    left, _ = _refine(rows, own, everything, n_left, weights, pulls, limits.max_iterations, limits.min_gain)
+    left, _ = _run_two_means(rows, own, everything, n_left, direction, pulls, limits.max_iterations, limits.min_gain)
     return left
 
 
 @njit(cache=True, nogil=True)
-def _room(n_rows: Any, n_entries: Any) -> Any:
-    """Make room for a copy of rows and of their own parts."""
+def _allocate_copy(n_rows: Any, n_entries: Any) -> Any:
+    """Allocate a copy of rows and of their own parts."""
     columns, values = np.empty(n_entries, dtype=np.uint32), np.empty(n_entries, dtype=np.float32)
     return Rows(np.zeros(n_rows + 1, dtype=np.int64), columns, values), np.empty(n_rows, dtype=np.float32)
 
 
 @njit(cache=True, nogil=True)
-def halved(bounds: Any) -> Any:
-    """Put the middle of each set between its bounds; sizes that differ by one give halves that do, too."""
+def halve_sets(bounds: Any) -> Any:
+    """Insert the middle of each set between its bounds; sizes that differ by one give halves that do, too."""
     halves = np.empty(2 * len(bounds) - 1, dtype=np.int64)
     halves[::2] = bounds
     halves[1::2] = bounds[:-1] + (bounds[1:] - bounds[:-1] + 1) // 2
@@ -136,15 +138,15 @@ def halved(bounds: Any) -> Any:
 def _split_subtree(
     rows: Any, own: Any, members: Any, node: Any, n_levels: Any, seeds: Any, limits: Any, counts: Any, slots: Any
 ) -> None:
-    """Order the members of one set by their sets some levels further down, in place."""
+    """Sort the members of one set by their sets `n_levels` further down, in place."""
     n_entries = 0
     for member in members:
         n_entries += rows.indptr[member + 1] - rows.indptr[member]
-    current, next_copy = _room(len(members), n_entries), _room(len(members), n_entries)
+    current, next_copy = _allocate_copy(len(members), n_entries), _allocate_copy(len(members), n_entries)
     widths = np.array([_copy_rows(rows, own, members, current[0], current[1], 0, counts, slots)])
     bounds = np.array([0, len(members)])
     for level in range(n_levels):
-        halves, half_widths = halved(bounds), np.zeros(2 * len(widths), dtype=np.int64)
+        halves, half_widths = halve_sets(bounds), np.zeros(2 * len(widths), dtype=np.int64)
         for i in range(len(widths)):
             start, middle, stop = halves[2 * i], halves[2 * i + 1], halves[2 * i + 2]
             set_rows = Rows(current[0].indptr[start : stop + 1], current[0].columns, current[0].values)
@@ -153,7 +155,7 @@ def _split_subtree(
             if stop - start > 1:
                 # Nodes are numbered as in a heap: below node n are 2n + 1 and 2n + 2.
                 pairs = seeds[((node + 1) << level) - 1 + i]
-                left = _left_half(set_rows, set_own, widths[i], middle - start, pairs, limits)
+                left = _mark_left_half(set_rows, set_own, widths[i], middle - start, pairs, limits)
             chosen = np.concatenate((np.flatnonzero(left), np.flatnonzero(~left)))
             members[start:stop] = set_members[chosen]
             if level + 1 < n_levels:
@@ -170,9 +172,9 @@ def _split_subtree(
 def split_subtrees(
     rows: Any, order: Any, bounds: Any, n_levels: Any, seeds: Any, limits: Any, counts: Any, slots: Any
 ) -> None:
-    """Order the members of every set by their sets some levels further down, in place.
+    """Sort the members of every set of one level by their sets `n_levels` further down, in place.
 
-    The sets, which lie between the bounds, are all those of one level. Worker w takes the sets w, w + n_workers, ...
+    Worker w takes the sets w, w + n_workers, ...
     """
     n_workers, n_sets = len(slots), len(bounds) - 1
     own = np.zeros(len(rows.indptr) - 1, dtype=np.float32)
