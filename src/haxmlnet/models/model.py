@@ -16,7 +16,7 @@ from haxmlnet.data.filters import LabelPairs, labels_without_pairs, without_pair
 from haxmlnet.data.labels import LabelIndex, index_labels, truth_matrix
 from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.errors import DataError, ModelError, SettingError
-from haxmlnet.metrics import Report, evaluate
+from haxmlnet.metrics import Propensity, Report, evaluate
 from haxmlnet.models.estimator import Estimator
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking
@@ -98,9 +98,8 @@ class Model(Estimator, ABC):
         truth = truth_matrix(labels, self.label_index_)
         counts = np.zeros(truth.shape[1], np.int64)  # labels training never saw stand at the end, with 0
         counts[: len(self.label_counts_)] = self.label_counts_
-        return evaluate(
-            ranking, truth, counts, self.training_["n_documents"], propensity_a=propensity_a, propensity_b=propensity_b
-        )
+        propensity = Propensity(propensity_a, propensity_b)
+        return evaluate(ranking, truth, counts, self.training_["n_documents"], propensity=propensity)
 
     def score(self, texts: Sequence[str], labels: Any) -> float:
         """Give nDCG@5 between 0 and 1: what a grid search maximises."""
