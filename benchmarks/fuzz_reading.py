@@ -21,7 +21,7 @@ from haxmlnet.data.features import FeatureCorpus
 from haxmlnet.data.filters import LabelPairs, filter_pairs, read_filter
 from haxmlnet.data.readers import read_features
 from haxmlnet.errors import DataError
-from haxmlnet.text.vectors import read_vectors
+from haxmlnet.text.word_vectors import read_vectors
 
 LONGEST_MESSAGE = 2_000
 SECONDS = 5.0

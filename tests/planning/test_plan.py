@@ -24,7 +24,7 @@ from haxmlnet.planning.sizes import DataSizes
 from haxmlnet.planning.times import measured_times
 from haxmlnet.settings import Settings, resolve_settings, settings_of
 from haxmlnet.text.corpus_builder import prepare_texts
-from haxmlnet.text.vectors import vector_width
+from haxmlnet.text.word_vectors import vector_width
 
 Documents = tuple[list[str], list[list[str]]]
 AVAILABLE = "haxmlnet.planning.plan.available_memory"

@@ -17,7 +17,7 @@ from haxmlnet.data.kept import kept_arrays, kept_matrix
 from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.progress import Progress
 from haxmlnet.text.document_features import document_features
-from haxmlnet.text.vectors import corpus_vectors
+from haxmlnet.text.word_vectors import corpus_vectors
 from haxmlnet.tree.label_features import label_feature_blocks
 
 # Past this many words a label's features say nothing new, and 670,000 labels of them fill the memory.

@@ -22,7 +22,7 @@ from haxmlnet.progress import Progress
 from haxmlnet.text.document_features import corpus_idf, document_features
 from haxmlnet.text.tfidf import tfidf, word_counts
 from haxmlnet.text.tokenizer import WordTokenizer
-from haxmlnet.text.vectors import read_vectors
+from haxmlnet.text.word_vectors import read_vectors
 
 MIN_DOCUMENTS_TO_SPLIT = 20
 

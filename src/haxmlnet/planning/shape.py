@@ -17,7 +17,7 @@ from haxmlnet.models.preparation import held_out_size
 from haxmlnet.models.tree_model import MAX_FAN_OUT
 from haxmlnet.planning.sizes import DataSizes
 from haxmlnet.search.fusion import MIN_DOCUMENTS
-from haxmlnet.text.vectors import vector_width
+from haxmlnet.text.word_vectors import vector_width
 from haxmlnet.tree import LabelTree, choose_level_sizes, with_coarser_levels
 
 

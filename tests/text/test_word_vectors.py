@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from haxmlnet.errors import DataError
 from haxmlnet.text.tfidf import unit_rows
-from haxmlnet.text.vectors import corpus_vectors, read_vectors
+from haxmlnet.text.word_vectors import corpus_vectors, read_vectors
 
 WORDS = ["[PAD]", "[UNK]", "dog", "cat", "我", "rare"]
 GLOVE = "the 9 9 9\ndog 0.5 -1 2e-1\nCat 1 2 3\n我 4 5 6\n"

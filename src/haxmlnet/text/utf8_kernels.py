@@ -1,4 +1,4 @@
-"""The loops that cut UTF-8 into words, compiled by numba; they hold no lock, so that threads run side by side.
+"""The loops that split UTF-8 into words, compiled by numba; they release the GIL.
 
 Words lie one after the other in an array of bytes: word i is `text[ends[i - 1]:ends[i]]`, the first begins at 0.
 """
@@ -20,13 +20,14 @@ from haxmlnet.text.characters import (
     WORD_OF_ITS_OWN,
 )
 
-_HASH_START = np.uint64(0xCBF29CE484222325)
-_HASH_FACTOR = np.uint64(0x100000001B3)
+# The constants of the FNV-1a hash
+_FNV_BASIS = np.uint64(0xCBF29CE484222325)
+_FNV_PRIME = np.uint64(0x100000001B3)
 
 
 @njit(cache=True, nogil=True)
 def _read_character(data: Any, position: Any) -> Any:
-    """Decode a character of valid UTF-8 that is not ASCII: its code point and its number of bytes."""
+    """Decode a character of valid UTF-8 that is not ASCII; return its code point and its number of bytes."""
     first = np.int64(data[position])
     second = np.int64(data[position + 1]) & 0x3F
     if first < 0xE0:
@@ -40,7 +41,7 @@ def _read_character(data: Any, position: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def _write_character(text: Any, used: Any, code_point: Any) -> Any:
-    """Encode a character behind the bytes used, and return how many there are then."""
+    """Encode a character behind the bytes used; return how many are used then."""
     if code_point < 0x80:
         text[used] = code_point
         return used + 1
@@ -61,7 +62,7 @@ def _write_character(text: Any, used: Any, code_point: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def find_unnormalised(data: Any, bounds: Any, rows: Any, first_ranks: Any, last_ranks: Any) -> Any:
-    """Tell which documents of some rows have characters that NFKC joins or puts in another order.
+    """Find the documents, among some rows, with characters that NFKC composes or reorders.
 
     In all the others, each character can be normalised by itself.
     """
@@ -82,7 +83,7 @@ def find_unnormalised(data: Any, bounds: Any, rows: Any, first_ranks: Any, last_
 
 
 @njit(cache=True, nogil=True)
-def count_beyond_ascii(data: Any) -> Any:
+def count_non_ascii(data: Any) -> Any:
     """Count the bytes of characters that are not ASCII."""
     count = 0
     for byte in data:
@@ -91,74 +92,74 @@ def count_beyond_ascii(data: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _hash(text: Any, start: Any, end: Any, mixed: Any) -> Any:
+def _hash(text: Any, start: Any, end: Any, state: Any) -> Any:
     for position in range(start, end):
-        mixed = (mixed ^ np.uint64(text[position])) * _HASH_FACTOR
-    return mixed
+        state = (state ^ np.uint64(text[position])) * _FNV_PRIME
+    return state
 
 
 @njit(cache=True, nogil=True)
 def hash_words(text: Any, ends: Any, hashes: Any) -> None:
-    """Hash words that did not come from `split_words`, in the same way."""
+    """Hash words that do not come from `split_words`, in the same way."""
     start = 0
     for word in range(len(ends)):
-        hashes[word] = _hash(text, start, ends[word], _HASH_START)
+        hashes[word] = _hash(text, start, ends[word], _FNV_BASIS)
         start = ends[word]
 
 
 @njit(cache=True, nogil=True)
-def _end_word(ends: Any, hashes: Any, n_words: Any, used: Any, mixed: Any) -> Any:
-    """Close the word written last, if one was begun, and return the number of words."""
+def _end_word(ends: Any, hashes: Any, n_words: Any, used: Any, state: Any) -> Any:
+    """Close the word written last, if one was begun; return the number of words."""
     begun = used > (ends[n_words - 1] if n_words else 0)
     ends[n_words] = used
-    hashes[n_words] = mixed
+    hashes[n_words] = state
     return n_words + begun
 
 
 @njit(cache=True, nogil=True)
-def _add_character(entry: Any, text: Any, ends: Any, hashes: Any, n_words: Any, used: Any, mixed: Any) -> Any:
-    """Write what an entry of the table of characters says, and return how many words and bytes there are then."""
+def _add_character(entry: Any, text: Any, ends: Any, hashes: Any, n_words: Any, used: Any, state: Any) -> Any:
+    """Write what an entry of the character table says; return how many words and bytes there are then."""
     kind = entry >> KIND_SHIFT
     if kind != LETTER:
-        n_words, mixed = _end_word(ends, hashes, n_words, used, mixed), _HASH_START
+        n_words, state = _end_word(ends, hashes, n_words, used, state), _FNV_BASIS
     if kind != SEPARATOR:
         start = used
         used = _write_character(text, used, entry & CODE_POINT_MASK)
-        mixed = _hash(text, start, used, mixed)
+        state = _hash(text, start, used, state)
     if kind == WORD_OF_ITS_OWN:
-        n_words, mixed = _end_word(ends, hashes, n_words, used, mixed), _HASH_START
-    return n_words, used, mixed
+        n_words, state = _end_word(ends, hashes, n_words, used, state), _FNV_BASIS
+    return n_words, used, state
 
 
 @njit(cache=True, nogil=True)
 def split_words(
     data: Any, bounds: Any, lower: Any, entries: Any, sequences: Any, text: Any, ends: Any, hashes: Any, lengths: Any
 ) -> Any:
-    """Write the words of documents and return how many there are; `lengths` are the numbers of words of each."""
-    n_words, used, mixed = 0, 0, _HASH_START
+    """Write the words of all documents; return how many there are, and set `lengths` to those of each document."""
+    n_words, used, state = 0, 0, _FNV_BASIS
     for document in range(len(lengths)):
         first_word, position, stop = n_words, bounds[document], bounds[document + 1]
         while position < stop:
             letter = lower[data[position]]
             if letter:
                 text[used] = letter
-                mixed = (mixed ^ np.uint64(letter)) * _HASH_FACTOR
+                state = (state ^ np.uint64(letter)) * _FNV_PRIME
                 used += 1
                 position += 1
                 continue
             if data[position] < 0x80:
-                n_words, mixed = _end_word(ends, hashes, n_words, used, mixed), _HASH_START
+                n_words, state = _end_word(ends, hashes, n_words, used, state), _FNV_BASIS
                 position += 1
                 continue
             code_point, size = _read_character(data, position)
             position += size
             entry = entries[code_point]
             if entry >> KIND_SHIFT != SEVERAL:
-                n_words, used, mixed = _add_character(entry, text, ends, hashes, n_words, used, mixed)
+                n_words, used, state = _add_character(entry, text, ends, hashes, n_words, used, state)
                 continue
             place = (entry & CODE_POINT_MASK) + 1
             for part in range(place, place + sequences[place - 1]):
-                n_words, used, mixed = _add_character(sequences[part], text, ends, hashes, n_words, used, mixed)
-        n_words, mixed = _end_word(ends, hashes, n_words, used, mixed), _HASH_START
+                n_words, used, state = _add_character(sequences[part], text, ends, hashes, n_words, used, state)
+        n_words, state = _end_word(ends, hashes, n_words, used, state), _FNV_BASIS
         lengths[document] = n_words - first_word
     return n_words

@@ -1,4 +1,4 @@
-"""Word vectors: read from a file for the words needed, or made from the training corpus."""
+"""Word vectors: read from a file for the words of the vocabulary, or computed from the training corpus."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import gzip
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,12 +20,12 @@ GZIP_MAGIC = b"\x1f\x8b"
 def read_vectors(path: str | Path, words: Sequence[str], rng: np.random.Generator) -> NDArray[np.float32]:
     """Read the vectors of the words from a GloVe, word2vec or fastText text file, plain or .gz.
 
-    The file is streamed. Words it lacks get random vectors of the same spread; padding is zero.
+    The file is streamed. Words it lacks get random vectors with the same standard deviation; padding is zero.
     """
     wanted = {word: i for i, word in enumerate(words)}
     found: dict[int, NDArray[np.float32]] = {}
     width = 0
-    for number, line in _vector_lines(Path(path)):
+    for number, line in _iterate_lines(Path(path)):
         word, _, numbers = line.rstrip(b"\r\n ").partition(b" ")
         index = wanted.get(word.decode("utf-8", "replace").lower())
         if index is None or (index in found):
@@ -47,8 +46,8 @@ def read_vectors(path: str | Path, words: Sequence[str], rng: np.random.Generato
 
 
 def vector_width(path: str | Path) -> int:
-    """Say how many numbers each vector of a file has, by its first line."""
-    for number, line in _vector_lines(Path(path)):
+    """Return how many numbers each vector of a file has, judged by its first line."""
+    for number, line in _iterate_lines(Path(path)):
         return len(_parse_vector(path, number, line.rstrip(b"\r\n ").partition(b" ")[2]))
     raise DataError(f"{path}: holds no vectors.")
 
@@ -56,7 +55,7 @@ def vector_width(path: str | Path) -> int:
 def corpus_vectors(
     features: sp.csr_array, by_label: sp.csr_array, size: int, rng: np.random.Generator
 ) -> NDArray[np.float32]:
-    """Make word vectors from TF-IDF documents (n x words) and the labels' features (labels x words).
+    """Compute word vectors from TF-IDF documents (n x words) and the labels' features (labels x words).
 
     Words that occur in the same documents and with the same labels get similar vectors: a truncated
     singular value decomposition of the words' side of [documents ; labels].
@@ -71,43 +70,31 @@ def corpus_vectors(
         seed = int(rng.integers(2**31))
         left, values, _ = randomized_svd(words, rank, n_iter=3, random_state=seed)
         vectors[:, :rank] = left * np.sqrt(values)
-    return _spread(vectors, rng)
 
-
-def _spread(vectors: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
     # Rows are scaled to one length: a rare word must be as loud as a frequent one. Empty rows become random.
-    size = vectors.shape[1]
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     noise = rng.normal(0, 1 / np.sqrt(size), vectors.shape).astype(np.float32)
     vectors = np.where(lengths > 1e-6, vectors / np.maximum(lengths, 1e-6), noise)
     vectors[PAD_ID] = 0
-    # GloVe's numbers have a spread of about 0.4: the layers above are tuned to inputs of that size.
+    # GloVe's numbers have a standard deviation of about 0.4: the layers above are tuned to inputs of that size.
     return (vectors * (0.4 * np.sqrt(size))).astype(np.float32)
 
 
-def _vector_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def _iterate_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the number and content of each line that holds a vector."""
     try:
-        with _open_vectors(path) as stream:
+        with path.open("rb") as start:
+            compressed = start.read(2) == GZIP_MAGIC
+        with gzip.open(path, "rb") if compressed else path.open("rb") as stream:
             for number, line in enumerate(stream, 1):
-                if number == 1 and _is_header(line):
-                    continue
-                if line.strip():
+                parts = line.split(maxsplit=2)
+                is_header = number == 1 and len(parts) == 2 and all(part.isdigit() for part in parts)
+                if parts and not is_header:
                     yield number, line
     except FileNotFoundError:
         raise DataError(f"{path}: no such file of word vectors.") from None
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: cannot be read as word vectors ({error}).") from None
-
-
-def _open_vectors(path: Path) -> BinaryIO | gzip.GzipFile:
-    with path.open("rb") as stream:
-        compressed = stream.read(2) == GZIP_MAGIC
-    return gzip.open(path, "rb") if compressed else path.open("rb")
-
-
-def _is_header(line: bytes) -> bool:
-    parts = line.split()
-    return len(parts) == 2 and all(part.isdigit() for part in parts)
 
 
 def _parse_vector(path: str | Path, number: int, numbers: bytes) -> NDArray[np.float32]:

@@ -1,6 +1,6 @@
-"""Measures from the Rust library what it does with each character; run as a module, it writes the table anew.
+"""Measure what the Rust library does with each character; run as a script, it writes the table of the package.
 
-python -m haxmlnet.text.measure
+python tests/text/measure_characters.py
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import normalizers
 
+import haxmlnet.text
 from haxmlnet.text.characters import (
     KIND_SHIFT,
     LETTER,
@@ -24,7 +25,7 @@ from haxmlnet.text.characters import (
     WORD_OF_ITS_OWN,
     CharacterRuns,
 )
-from haxmlnet.text.rust import word_splitter
+from haxmlnet.text.tokenizer import rust_tokenizer
 
 Normalise = Callable[[str], str]
 _PAGE = 256
@@ -76,7 +77,7 @@ def _pages() -> Iterator[list[str]]:
 
 def _kinds() -> NDArray[np.uint8]:
     """Split each character written twice: no word, one word of two letters, or two words."""
-    split = word_splitter().pre_tokenize_str
+    split = rust_tokenizer({}).pre_tokenizer.pre_tokenize_str
     kinds = np.full(N_CODE_POINTS, SEPARATOR, np.uint8)
     for page in _pages():
         words = split("".join([f"{character}{character}\n" for character in page]))
@@ -144,4 +145,4 @@ def write_table(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    write_table(Path(__file__).with_name(TABLE_FILE))
+    write_table(Path(haxmlnet.text.__file__).with_name(TABLE_FILE))
