@@ -111,8 +111,9 @@ def extend_ranking(best: Ranking, more: Ranking, k: int) -> Ranking:
     """
     ids = np.full((len(best), k), ABSENT, np.int32)
     scores = np.zeros(ids.shape, np.float32)
-    arrays = (best.ids, best.scores, more.ids, more.scores)
-    _extend_rows(*map(np.ascontiguousarray, arrays), ids, scores)
+    best_ids, best_scores = np.ascontiguousarray(best.ids), np.ascontiguousarray(best.scores)
+    more_ids, more_scores = np.ascontiguousarray(more.ids), np.ascontiguousarray(more.scores)
+    _extend_rows(best_ids, best_scores, more_ids, more_scores, ids, scores)
     return Ranking(ids, scores, best.names, best.n_ids)
 
 
