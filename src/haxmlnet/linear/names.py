@@ -18,7 +18,7 @@ from haxmlnet.data.arrays import csr_view
 from haxmlnet.data.labels import LabelIndex
 from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
 from haxmlnet.errors import ModelError
-from haxmlnet.linear.kernels import unsigned
+from haxmlnet.linear.margin_kernels import unsigned
 from haxmlnet.ranking import ABSENT, best_positions
 from haxmlnet.text.tokenizer import WordTokenizer
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from haxmlnet.data.labels import LabelIndex, index_labels, truth_matrix
 from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.errors import DataError, ModelError, SettingError
-from haxmlnet.linear import joined
+from haxmlnet.linear import join_rankings
 from haxmlnet.linear.neighbours import Neighbours
 from haxmlnet.models.linear_part import LinearPart, read_neighbours, tree_for_linear, write_neighbours
 from haxmlnet.models.model import Model, checked_texts
@@ -189,7 +189,7 @@ class HAXMLNet(Settings, Model):
             network.encoder.kind = chosen_kind(self.precision, network.device)
         with processor_threads(self.n_jobs):
             starts = range(0, max(len(texts), 1), BLOCK_DOCUMENTS)
-            ranking = joined([self._rank(texts[start : start + BLOCK_DOCUMENTS], k) for start in starts])
+            ranking = join_rankings([self._rank(texts[start : start + BLOCK_DOCUMENTS], k) for start in starts])
         return Ranking(ranking.ids, ranking.scores, self.label_index_.names)
 
     def _rank(self, texts: list[str], k: int) -> Ranking:

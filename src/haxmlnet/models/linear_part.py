@@ -13,12 +13,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from haxmlnet.errors import ModelError
-from haxmlnet.linear import LinearLevel, LinearModel, NodeVectors, in_threads, joined
+from haxmlnet.linear import Block, LinearLevel, LinearModel, NodeVectors, block_of, join_rankings, map_blocks
 from haxmlnet.linear import names as label_names
 from haxmlnet.linear import neighbours as label_neighbours
 from haxmlnet.linear.names import LabelNames
 from haxmlnet.linear.neighbours import Near, Neighbours
-from haxmlnet.linear.vectors import Block, block_of
 from haxmlnet.ranking import ABSENT, Ranking, rank
 from haxmlnet.saved import SavedModel
 from haxmlnet.search.fusion import Fusion, fit_fusion
@@ -65,12 +64,12 @@ class LinearPart:
         if self.neighbours is None:
             return None
         work = partial(self.neighbours.near, features)
-        return Near.joined(list(in_threads(work, features.shape[0], n_threads, label_neighbours.N_NEAREST)))
+        return Near.joined(list(map_blocks(work, features.shape[0], n_threads, label_neighbours.N_NEAREST)))
 
     def search(self, features: sp.csr_array, near: Near | None, beam: int, k: int, n_threads: int) -> Ranking:
         """Rank the best k labels of each document."""
         if self.fusion is None:
-            return self.model.search(features, beam, k, n_threads)
+            return self.model.rank(features, beam, k, n_threads)
         fusion, width = self.fusion, max(CANDIDATES, k)
 
         def search_block(rows: range) -> Ranking:
@@ -78,18 +77,18 @@ class LinearPart:
             probabilities = fusion.probabilities(signals, ids != ABSENT)
             return rank(ids, probabilities, min(k, self.model.tree.n_labels), None, self.model.tree.n_labels)
 
-        n_numbers = self.model.search_numbers(beam, width)
-        return joined(list(in_threads(search_block, features.shape[0], n_threads, n_numbers)))
+        n_numbers = self.model.search_size(beam, width)
+        return join_rankings(list(map_blocks(search_block, features.shape[0], n_threads, n_numbers)))
 
     def proposals(self, features: sp.csr_array, near: Near | None, beam: int, n_threads: int) -> NDArray[np.int32]:
         """Give the labels of each document that may be right, best first."""
 
         def propose(rows: range) -> NDArray[np.int32]:
-            ids = self.model.search(features[rows.start : rows.stop], beam, CANDIDATES, furthest=FURTHEST).ids
+            ids = self.model.search(block_of(features, rows), beam, CANDIDATES, FURTHEST).ranking.ids
             return in_turn(ids, *self._others(features, rows, _of(near, rows)))
 
-        n_numbers = self.model.search_numbers(beam, CANDIDATES)
-        return np.concatenate(list(in_threads(propose, features.shape[0], n_threads, n_numbers)))
+        n_numbers = self.model.search_size(beam, CANDIDATES)
+        return np.concatenate(list(map_blocks(propose, features.shape[0], n_threads, n_numbers)))
 
     @property
     def n_proposed(self) -> int:
@@ -102,8 +101,8 @@ class LinearPart:
         self, features: sp.csr_array, near: Near | None, beam: int, n_threads: int
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Give the labels of each document that may be right (documents, W), and the signals of each."""
-        n_numbers = self.model.search_numbers(beam, CANDIDATES)
-        blocks = in_threads(
+        n_numbers = self.model.search_size(beam, CANDIDATES)
+        blocks = map_blocks(
             lambda rows: self._block_candidates(features, rows, _of(near, rows), beam, CANDIDATES),
             features.shape[0],
             n_threads,
@@ -116,13 +115,13 @@ class LinearPart:
         self, features: sp.csr_array, rows: range, near: Near | None, beam: int, width: int
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         block = block_of(features, rows)
-        walk = self.model.walk(block, beam, width, FURTHEST)
-        ids, margins = walk.ranking.ids, walk.margins
+        search = self.model.search(block, beam, width, FURTHEST)
+        ids, margins = search.ranking.ids, search.margins
         for others in self._others(features, rows, near):
             others[marked_in_rows(others, ids)] = ABSENT
             ids = np.concatenate([ids, others], axis=1)
         if ids.shape[1] > margins.shape[1]:
-            of_others = self.model.path_margins(block, ids[:, margins.shape[1] :], walk)
+            of_others = self.model.path_margins(block, ids[:, margins.shape[1] :], search)
             margins = np.concatenate([margins, of_others], axis=1)
         return ids, self._signals(block, margins, features, rows, ids, near)
 
@@ -138,7 +137,7 @@ class LinearPart:
             return self._signals(block, margins, features, rows, wanted, _of(near, rows))
 
         n_numbers = labels.shape[1] * self.n_signals
-        return np.concatenate(list(in_threads(signals_of, features.shape[0], n_threads, n_numbers)))
+        return np.concatenate(list(map_blocks(signals_of, features.shape[0], n_threads, n_numbers)))
 
     def _others(self, features: sp.csr_array, rows: range, near: Near | None) -> list[NDArray[np.int32]]:
         """Give labels that may be right whatever the classifiers say: those mentioned, those of similar documents."""
@@ -161,7 +160,7 @@ class LinearPart:
         """Put all that is known of some labels (B, W) into one array (B, W, signals)."""
         signals = np.zeros((*labels.shape, self.n_signals), np.float32)
         n = len(self.model.levels) + 2
-        self.model.signals(block, labels, margins, out=signals[..., :n])
+        self.model.features(block, labels, margins, out=signals[..., :n])
         signals[..., n] = self._frequencies[labels]
         if self.names is not None:
             self.names.signals(features, rows, labels, out=signals[..., n + 1 : n + 1 + label_names.N_SIGNALS])
@@ -192,7 +191,7 @@ class LinearPart:
         levels = self.model.levels
         arrays: dict[str, NDArray[Any]] = {f"level_{depth}.biases": level.biases for depth, level in enumerate(levels)}
         parts = {f"level_{depth}": level.vectors.to_arrays() for depth, level in enumerate(levels)}
-        parts["prototypes"] = self.model.prototype_vectors.to_arrays()
+        parts["prototypes"] = self.model.prototypes.to_arrays()
         parts |= {} if self.fusion is None else {"fusion": self.fusion.to_arrays()}
         parts |= {} if self.names is None else {"names": self.names.to_arrays()}
         return arrays | {f"{part}.{name}": value for part, own in parts.items() for name, value in own.items()}

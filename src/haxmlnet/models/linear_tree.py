@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from haxmlnet.config import linear_hard_negatives
+from haxmlnet.config import LinearConfig, linear_hard_negatives
 from haxmlnet.data.cores import usable_cores
-from haxmlnet.linear import LinearModel, train_linear_model
+from haxmlnet.linear import LinearModel, LinearTask, train_linear_model
 from haxmlnet.linear.names import LabelNames
 from haxmlnet.linear.neighbours import Neighbours
 from haxmlnet.models.linear_method import LinearMethod
@@ -134,18 +134,11 @@ def _trained_model(
     progress: Progress,
 ) -> LinearModel:
     hard_negatives = settings["hard_negatives"]
-    return train_linear_model(
-        features,
-        targets,
-        tree,
-        prototypes,
-        C=settings["C"],
-        prune=settings["prune"],
-        hard_negatives=linear_hard_negatives(tree.n_labels) if hard_negatives is None else hard_negatives,
-        seed=settings["random_state"],
-        n_threads=settings["n_jobs"] or usable_cores(),
-        progress=progress,
-    )
+    hard_negatives = linear_hard_negatives(tree.n_labels) if hard_negatives is None else hard_negatives
+    config = LinearConfig(hard_negatives, settings["C"], settings["prune"])
+    n_threads = settings["n_jobs"] or usable_cores()
+    task = LinearTask(features, targets, config, settings["random_state"], n_threads, progress)
+    return train_linear_model(task, tree, prototypes)
 
 
 def _grow_tree(prototypes: sp.csr_array, settings: dict[str, Any], number: int) -> LabelTree:

@@ -12,11 +12,11 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
-from haxmlnet.config import linear_hard_negatives
+from haxmlnet.config import LinearConfig, linear_hard_negatives
 from haxmlnet.data.arrays import csr_view, release_pages
 from haxmlnet.data.tokens import TokenArray
 from haxmlnet.errors import ModelError
-from haxmlnet.linear import train_linear_model
+from haxmlnet.linear import LinearTask, train_linear_model
 from haxmlnet.linear.neighbours import Near
 from haxmlnet.metrics import judge, ndcg_at_k
 from haxmlnet.models.corpus_features import FEATURES_PER_LABEL
@@ -194,18 +194,9 @@ def _linear_part(
     tree = tree_for_linear(model.tree)
 
     def trained(x: sp.csr_array, y: sp.csr_array, prototypes: sp.csr_array) -> LinearPart:
-        linear = train_linear_model(
-            x,
-            y,
-            tree,
-            prototypes,
-            C=LinearTreeSettings.C,
-            prune=LinearTreeSettings.prune,
-            hard_negatives=linear_hard_negatives(tree.n_labels),
-            seed=settings["random_state"],
-            n_threads=n_threads,
-            progress=progress,
-        )
+        config = LinearConfig(linear_hard_negatives(tree.n_labels))
+        task = LinearTask(x, y, config, settings["random_state"], n_threads, progress)
+        linear = train_linear_model(task, tree, prototypes)
         return LinearPart(linear, np.bincount(y.indices, minlength=tree.n_labels), names=documents.names)
 
     kept_features = prepared.copy_kept_features()
