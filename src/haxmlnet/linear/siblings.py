@@ -145,6 +145,8 @@ def _write_entries(grouped, starts, columns, values, filled, first_parent, stop_
     for parent in range(first_parent, stop_parent):
         first, stop = grouped.feature_starts[parent], grouped.feature_starts[parent + 1]
         nodes = grouped.nodes[grouped.node_starts[parent] : grouped.node_starts[parent + 1]]
+
+        # The distinct features, ascending, and how many weights each has.
         n_found = first
         for node in nodes:
             for entry in range(starts[node], starts[node + 1]):
@@ -153,11 +155,15 @@ def _write_entries(grouped, starts, columns, values, filled, first_parent, stop_
                     n_found += 1
                 filled[columns[entry]] += 1
         grouped.features[first:stop].sort()
+
+        # Where the weights of each feature begin, into `filled`, and end.
         begin = 0
         for position in range(first, stop):
             feature = grouped.features[position]
             grouped.weight_ends[position] = begin + filled[feature]
             begin, filled[feature] = begin + filled[feature], begin
+
+        # The weights themselves, each behind those of the siblings before it.
         base = grouped.weight_starts[parent]
         for place in range(len(nodes)):
             for entry in range(starts[nodes[place]], starts[nodes[place] + 1]):

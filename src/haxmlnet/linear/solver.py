@@ -85,6 +85,8 @@ def _copy_documents(rows, starts, columns, values, squares, places, max_copied):
         n_entries += starts[row + 1] - starts[row]
     if n_entries > max_copied:
         return rows, starts, columns, values, squares, np.arange(len(places)).astype(np.int32)
+
+    # The distinct features, ascending, and the number of each.
     n_features = 0
     features = np.empty(min(n_entries, len(places)), np.int32)
     for row in rows:
@@ -97,6 +99,7 @@ def _copy_documents(rows, starts, columns, values, squares, places, max_copied):
     features.sort()
     for place in range(n_features):
         places[features[place]] = place
+
     own_starts, own_squares = np.empty(len(rows) + 1, starts.dtype), np.empty(len(rows), squares.dtype)
     own_columns, own_values = np.empty(n_entries, columns.dtype), np.empty(n_entries, values.dtype)
     own_starts[0], filled = 0, 0
