@@ -10,13 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from haxmlnet.config import linear_hard_negatives
-from haxmlnet.linear import train_linear_model
+from haxmlnet.config import LinearConfig, linear_hard_negatives
+from haxmlnet.linear import LinearTask, train_linear_model
 from haxmlnet.models.linear_part import learns_anew
 from haxmlnet.planning.calibration import random_targets
 from haxmlnet.planning.shape import ModelShape, even_tree
 from haxmlnet.progress import Progress
-from haxmlnet.settings import LinearTreeSettings
 from haxmlnet.training.hardware import training_threads
 from haxmlnet.tree import LabelTree, build_label_tree, label_features
 
@@ -60,11 +59,8 @@ def linear_seconds(shape: ModelShape) -> float:
     n_wrong = linear_hard_negatives(shape.sizes.n_labels)
 
     def train() -> None:
-        train_linear_model(
-            documents, targets, tree, prototypes, C=LinearTreeSettings.C, prune=LinearTreeSettings.prune,
-            hard_negatives=n_wrong, seed=0, n_threads=torch.get_num_threads(),
-            progress=Progress(),
-        )  # fmt: skip
+        task = LinearTask(documents, targets, LinearConfig(n_wrong), 0, torch.get_num_threads(), Progress())
+        train_linear_model(task, tree, prototypes)
 
     with training_threads(shape.settings["n_jobs"]):
         seconds = _second_time(train)
