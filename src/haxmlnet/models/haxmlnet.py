@@ -34,7 +34,7 @@ from haxmlnet.models.tree_model import (
     saved_network,
     train_tree,
 )
-from haxmlnet.planning.plan import Plan, refuse_what_does_not_fit
+from haxmlnet.planning.forecast import Plan, refuse_what_does_not_fit
 from haxmlnet.planning.sizes import DataSizes
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking, average_rankings, width_per_tree
@@ -132,7 +132,7 @@ class HAXMLNet(Settings, Model):
         if corpus is None and not (documents and labels):
             raise SettingError("plan: without a corpus, documents and labels are needed. Give both numbers.")
         counted = DataSizes.of_numbers(documents or 1, labels or 1) if corpus is None else DataSizes.of_corpus(corpus)
-        sizes = counted.changed(documents, labels, words, labels_per_document, vocabulary)
+        sizes = counted.replace(documents, labels, words, labels_per_document, vocabulary)
         chosen = check_settings(settings_of(self))
         return Plan.of(sizes, resolve_settings(chosen, sizes.n_documents, sizes.n_labels))
 

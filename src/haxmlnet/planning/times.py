@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from haxmlnet.planning.calibration import measure_networks
-from haxmlnet.planning.rough_times import linear_seconds, tree_seconds
-from haxmlnet.planning.shape import ModelShape
+from haxmlnet.planning.model_shape import ModelShape
+from haxmlnet.planning.network_times import time_networks
+from haxmlnet.planning.tree_times import estimate_label_trees, estimate_linear_trees
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class Times:
         return self.tree + self.networks + self.validation + self.linear
 
     def rows(self) -> Iterator[tuple[str, float]]:
-        """Name the parts of the training; those that are not measured, but scaled up from a sample, are rough."""
+        """Name the parts of the training; those that are scaled up from a small sample are rough."""
         yield "label trees, roughly", self.tree
         yield "networks", self.networks
         yield "of these, an epoch", self.epoch
         yield "validation", self.validation
         if self.linear:
-            yield "linear part, roughly", self.linear
+            yield "linear tree, roughly", self.linear
         yield "together", self.training
 
     def describe(self) -> dict[str, Any]:
@@ -44,15 +44,15 @@ class Times:
         return {**asdict(self), "training": self.training}
 
 
-def measured_times(shape: ModelShape) -> Times:
+def measure_times(shape: ModelShape) -> Times:
     """Time a few steps, and scale them up."""
-    steps = measure_networks(shape)
+    steps = time_networks(shape)
     networks = steps.training(shape)
     return Times(
-        tree_seconds(shape),
+        estimate_label_trees(shape),
         networks,
-        networks / (shape.settings["epochs"] * shape.settings["n_trees"]),
+        networks / (shape.training.epochs * shape.config.tree.n_trees),
         steps.validation(shape),
-        linear_seconds(shape),
+        estimate_linear_trees(shape),
         steps.prediction(shape),
     )
