@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,7 +15,7 @@ from torch import nn
 from haxmlnet.models.tree_model import new_network
 from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.planning.model_shape import LevelShape, ModelShape, even_tree
-from haxmlnet.planning.random_documents import random_nodes, random_targets, random_tokens
+from haxmlnet.planning.random_documents import random_targets, random_tokens
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking
 from haxmlnet.search.descend import search_levels
@@ -34,54 +33,48 @@ MOST_SEARCHED = 4096
 SEARCHED_LABELS = 5
 
 
-@dataclass(frozen=True)
-class StepTimes:
-    """Seconds of each network: a training step, and the search for one document."""
+class NetworkTimes(NamedTuple):
+    """Seconds of each network of a tree: a training step, and the search for one document among many."""
 
     step: list[float]
     search: list[float]
 
-    def training(self, shape: ModelShape) -> float:
-        """Give the seconds of all epochs of all trees."""
-        n_steps = shape.training.epochs * -(-shape.n_training // shape.training.batch_size)
-        n_steps = min(n_steps, shape.training.max_steps or n_steps)
-        return shape.config.tree.n_trees * n_steps * sum(self.step)
 
-    def validation(self, shape: ModelShape) -> float:
-        """Give the seconds of validating after each epoch, and of the searches between networks."""
-        n_searched = shape.training.epochs * shape.n_held_out * np.ones(len(self.search))
-        n_searched[:-1] += shape.n_held_out + (shape.n_training if shape.training.hard_negatives else 0)
-        return float(shape.config.tree.n_trees * n_searched @ np.array(self.search))
-
-    def prediction(self, shape: ModelShape) -> float:
-        """Give the seconds of the networks for one document among many."""
-        return shape.config.tree.n_trees * sum(self.search)
-
-
-def time_networks(shape: ModelShape) -> StepTimes:
+def time_networks(shape: ModelShape) -> NetworkTimes:
     """Train the networks of a tree of this shape for some steps, and search with them."""
     with training_threads(shape.config.machine.n_jobs):
-        networks = [_make_network(shape, levels) for levels in shape.networks]
+        networks = [make_network(shape, levels) for levels in shape.networks]
         steps = [_time_step(shape, network, TRAINING_SECONDS / len(networks)) for network in networks]
-        return StepTimes(steps, _time_search(shape, networks))
+
+        n_documents = LEAST_PART * torch.get_num_threads()
+        while True:
+            tokens, above, seconds = random_tokens(shape, n_documents, MOST_ROWS), None, []
+            for network in networks:
+                started = time.perf_counter()
+                above = search_levels(network, shape.tree, tokens, above, shape.config.search.beam, SEARCHED_LABELS)
+                seconds.append(time.perf_counter() - started)
+            if sum(seconds) > SEARCH_SECONDS / 4 or n_documents >= MOST_SEARCHED:
+                return NetworkTimes(steps, [taken / n_documents for taken in seconds])
+            n_documents *= 4
 
 
-def _make_network(shape: ModelShape, levels: Sequence[LevelShape]) -> LabelAttentionNetwork:
-    """Make an untrained network whose tables are cut: some of their nodes share a row."""
+def make_network(shape: ModelShape, levels: Sequence[LevelShape]) -> LabelAttentionNetwork:
+    """Make an untrained network whose tables are cut to MOST_ROWS: nodes share rows."""
     words = torch.randn(min(shape.vocabulary, MOST_ROWS), shape.word_size)
     # All nodes of the first level are scored, so its tables stay whole.
-    n_rows = [nodes if level == 0 else min(nodes, MOST_ROWS) for level, nodes in enumerate(shape.level_sizes)]
+    most = max(MOST_ROWS, shape.level_sizes[0])
+    n_rows = [min(nodes, most) for nodes in shape.level_sizes]
     own_levels = range(levels[0].level, levels[-1].level + 1)
     network = new_network(words, even_tree(n_rows), own_levels, shape.settings, 0)
+
+    def fold(n_rows: int, head: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        states, lengths, candidates, *others = inputs
+        return states, lengths, candidates % n_rows, *others
+
     for level in own_levels:
         if n_rows[level] < shape.level_sizes[level]:
-            network.head(level).register_forward_pre_hook(partial(_fold_candidates, n_rows[level]))
+            network.head(level).register_forward_pre_hook(partial(fold, n_rows[level]))
     return network
-
-
-def _fold_candidates(n_rows: int, head: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    states, lengths, candidates, *others = inputs
-    return (states, lengths, candidates % n_rows, *others)
 
 
 def _time_step(shape: ModelShape, network: LabelAttentionNetwork, seconds: float) -> float:
@@ -107,7 +100,9 @@ def _time_training(shape: ModelShape, network: LabelAttentionNetwork, batch_size
     predicted = None
     if network.first_level > 0 and n_negatives:
         n_above = shape.level_sizes[network.first_level - 1]
-        nodes = random_nodes(n_above, n_documents, n_negatives)
+        width = min(n_negatives, n_above)
+        first = np.random.default_rng(1).integers(0, n_above, (n_documents, 1))
+        nodes = ((first + np.arange(width) * (n_above // width)) % n_above).astype(np.int32)  # all different
         predicted = Ranking(nodes, np.ones(nodes.shape, np.float32), None, n_above)
     tokens = random_tokens(shape, n_documents, MOST_ROWS)
     data = TrainingData(tokens, [targets[level] for level in network.levels], sources, predicted, n_negatives)
@@ -118,7 +113,7 @@ def _time_training(shape: ModelShape, network: LabelAttentionNetwork, batch_size
         Trainer(network, data, plan, None, "calibration", clock).run()
     except _EnoughSteps:
         network.zero_grad()
-    return clock.median_step()
+    return float(np.median(np.diff(clock.ends)[1:]))
 
 
 class _EnoughSteps(Exception):
@@ -135,29 +130,12 @@ class _StepClock(Progress):
     @contextmanager
     def stage(self, name: str, total: int | None, unit: str) -> Iterator[Callable[..., None]]:
         """Time the steps of a stage."""
-        yield self._advance
 
-    def _advance(self, n: int, note: str = "") -> None:
-        self.ends.append(time.perf_counter())
-        # The first step also allocates and compiles.
-        n_timed = len(self.ends) - 2
-        if n_timed >= MOST_STEPS or (n_timed >= LEAST_STEPS and self.ends[-1] - self.ends[0] > self.seconds):
-            raise _EnoughSteps
+        def advance(n: int, note: str = "") -> None:
+            self.ends.append(time.perf_counter())
+            # The first step also allocates and compiles.
+            n_timed = len(self.ends) - 2
+            if n_timed >= MOST_STEPS or (n_timed >= LEAST_STEPS and self.ends[-1] - self.ends[0] > self.seconds):
+                raise _EnoughSteps
 
-    def median_step(self) -> float:
-        """Give the seconds of a step."""
-        return float(np.median(np.diff(self.ends)[1:]))
-
-
-def _time_search(shape: ModelShape, networks: Sequence[LabelAttentionNetwork]) -> list[float]:
-    """Time the search of each network for one document among many."""
-    n_documents = LEAST_PART * torch.get_num_threads()
-    while True:
-        tokens, above, seconds = random_tokens(shape, n_documents, MOST_ROWS), None, []
-        for network in networks:
-            started = time.perf_counter()
-            above = search_levels(network, shape.tree, tokens, above, shape.config.search.beam, SEARCHED_LABELS)
-            seconds.append(time.perf_counter() - started)
-        if sum(seconds) > SEARCH_SECONDS / 4 or n_documents >= MOST_SEARCHED:
-            return [taken / n_documents for taken in seconds]
-        n_documents *= 4
+        yield advance

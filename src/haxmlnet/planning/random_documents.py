@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
 from haxmlnet.planning.model_shape import ModelShape
@@ -22,14 +21,6 @@ def random_tokens(shape: ModelShape, n_documents: int, most_words: int) -> Token
     n_words = min(shape.vocabulary, most_words)
     ids = np.random.default_rng(0).integers(UNKNOWN_ID, n_words, n_documents * length, np.int32)
     return TokenArray.from_lengths(ids, np.full(n_documents, length))
-
-
-def random_nodes(n_nodes: int, n_documents: int, width: int) -> NDArray[np.int32]:
-    """Draw different nodes (documents, W) for each document."""
-    width = min(width, n_nodes)
-    first = np.random.default_rng(1).integers(0, n_nodes, (n_documents, 1))
-    nodes: NDArray[np.int32] = ((first + np.arange(width) * (n_nodes // width)) % n_nodes).astype(np.int32)
-    return nodes
 
 
 def random_targets(n_labels: int, labels_per_document: float, n_documents: int) -> sp.csr_array:

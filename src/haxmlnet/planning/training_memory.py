@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +15,7 @@ from haxmlnet.training.tables import LARGE_TABLE
 from haxmlnet.tree.features import BLOCK_ENTRIES
 
 PREPARING, NETWORKS, LINEAR, PREDICTION = STAGES = ("preparing", "networks", "linear tree", "prediction")
-Parts = dict[str, dict[str, float]]
+Parts = dict[str, Mapping[str, float]]
 # Python and its libraries.
 PROGRAM = 500_000_000
 # A word or the name of a label as a Python string, in a list and in a dictionary.
