@@ -103,6 +103,11 @@ def average_rankings(rankings: list[Ranking], k: int) -> Ranking:
     return rank_csr(sp.csr_array(total), k, rankings[0].names)
 
 
+def is_full(ranking: Ranking, k: int) -> bool:
+    """Say whether every document has k labels, or all there are."""
+    return ranking.ids.shape[1] >= min(k, ranking.n_ids) and bool((ranking.ids != ABSENT).all())
+
+
 def extend_ranking(best: Ranking, more: Ranking, k: int) -> Ranking:
     """Append to each document the labels of `more` that `best` lacks, until it has k.
 

@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from haxmlnet.models.linear_part import marked_true
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from haxmlnet.errors import DataError, ModelError, SettingError
 from haxmlnet.linear import train_linear_model
 from haxmlnet.models.haxmlnet import HAXMLNet
-from haxmlnet.models.linear_part import marked_true
 from haxmlnet.models.linear_tree import LinearTree
 from haxmlnet.models.one_vs_rest import OneVsRestSVM
 from haxmlnet.ranking import ABSENT
@@ -42,7 +42,7 @@ def test_without_fusion_scores_are_those_of_the_tree(tiny_corpus, unseen_documen
     model = LinearTree(**SMALL, fusion=False).fit(*tiny_corpus)
     assert model.parts_[0].fusion is None
     features = model._features_of(unseen_documents[0])
-    expected = model.parts_[0].model.search(features, 10, 5)
+    expected = model.parts_[0].model.rank(features, 10, 5)
     np.testing.assert_array_equal(model.predict(unseen_documents[0]).ids, expected.ids)
     np.testing.assert_array_equal(model.predict(unseen_documents[0]).scores, expected.scores)
 
@@ -58,9 +58,9 @@ def test_several_trees_are_different_and_averaged(tiny_corpus, unseen_documents)
 def test_the_first_model_is_kept_where_few_documents_were_held_out(few, n_trainings, tiny_corpus, monkeypatch):
     trained_on = []
 
-    def train(features, *arguments, **settings):
-        trained_on.append(features.shape[0])
-        return train_linear_model(features, *arguments, **settings)
+    def train(task, *arguments):
+        trained_on.append(task.features.shape[0])
+        return train_linear_model(task, *arguments)
 
     monkeypatch.setattr("haxmlnet.models.linear_part.FEW_HELD_OUT", few)
     monkeypatch.setattr("haxmlnet.models.linear_tree.train_linear_model", train)
@@ -76,9 +76,9 @@ def test_the_first_model_is_kept_where_few_documents_were_held_out(few, n_traini
 def test_hard_negatives_follow_the_number_of_labels_unless_given(given, n_labels, expected, tiny_corpus, monkeypatch):
     wrong = []
 
-    def train(*arguments, hard_negatives, **settings):
-        wrong.append(hard_negatives)
-        return train_linear_model(*arguments, hard_negatives=hard_negatives, **settings)
+    def train(task, *arguments):
+        wrong.append(task.config.hard_negatives)
+        return train_linear_model(task, *arguments)
 
     monkeypatch.setattr("haxmlnet.models.linear_tree.train_linear_model", train)
     names = [f"label {i}" for i in range(n_labels)]
