@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 
-from haxmlnet.ranking import ABSENT, Ranking, average_rankings, extend_ranking, rank, rank_csr
+from haxmlnet.ranking import ABSENT, Ranking, average_rankings, extend_ranking, is_full, rank, rank_csr
 
 NAMES = np.array(["ant", "bee", "cat", "dog"], dtype=object)
 
@@ -165,6 +165,13 @@ def test_extension_of_nothing_is_the_other_ranking(ranking):
     assert list(extend_ranking(nothing, ranking, 3)) == list(ranking)
     assert list(extend_ranking(ranking, nothing, 3)) == list(ranking)
     assert list(extend_ranking(ranking.above(2), ranking.top(2), 3)) == list(ranking.top(2))
+
+
+def test_a_ranking_is_full_with_k_labels_or_all_there_are(ranking):
+    assert is_full(ranking.top(1), 1)
+    assert not is_full(ranking.top(1), 2)
+    assert not is_full(ranking, 2)
+    assert is_full(Ranking(ids_of([0, 1, 2, 3]), scores_of([4, 3, 2, 1]), NAMES), 9)
 
 
 def test_rank_csr_ranks_stored_entries_only():

@@ -104,7 +104,7 @@ def average_rankings(rankings: list[Ranking], k: int) -> Ranking:
 
 
 def is_full(ranking: Ranking, k: int) -> bool:
-    """Say whether every document has k labels, or all there are."""
+    """Tell whether every document has k labels, or all there are."""
     return ranking.ids.shape[1] >= min(k, ranking.n_ids) and bool((ranking.ids != ABSENT).all())
 
 

@@ -79,29 +79,22 @@ def _sum_member_rows(
     sums, seen = np.zeros(width, dtype=np.float32), np.zeros(width, dtype=np.bool_)
     touched = np.empty(width, dtype=np.int32)
     for i in range(len(set_indptr) - 1):
-        rows = members[set_indptr[i] : set_indptr[i + 1]]
-        n_touched = _sum_rows(indptr, columns, values, rows, sums, seen, touched)
+        # The sum, and the columns it touches in ascending order
+        n_touched = 0
+        for row in members[set_indptr[i] : set_indptr[i + 1]]:
+            for entry in range(indptr[row], indptr[row + 1]):
+                column = columns[entry]
+                sums[column] += values[entry]
+                if not seen[column]:
+                    seen[column] = True
+                    touched[n_touched] = column
+                    n_touched += 1
+        touched[:n_touched] = np.sort(touched[:n_touched])
         start = sum_indptr[i]
         n_kept = _take_greatest(sums, seen, touched[:n_touched], n_most, sum_columns[start:], sum_values[start:])
         sum_indptr[i + 1] = start + n_kept
     n_kept = sum_indptr[-1]
     return sum_values[:n_kept], sum_columns[:n_kept], sum_indptr
-
-
-@njit(cache=True, nogil=True)
-def _sum_rows(indptr: Any, columns: Any, values: Any, rows: Any, sums: Any, seen: Any, touched: Any) -> Any:
-    """Add some rows to `sums`, list the columns they touch in ascending order, and return how many."""
-    n_touched = 0
-    for row in rows:
-        for entry in range(indptr[row], indptr[row + 1]):
-            column = columns[entry]
-            sums[column] += values[entry]
-            if not seen[column]:
-                seen[column] = True
-                touched[n_touched] = column
-                n_touched += 1
-    touched[:n_touched] = np.sort(touched[:n_touched])
-    return n_touched
 
 
 @njit(cache=True, nogil=True)
