@@ -11,7 +11,7 @@ from planned import NARROW, shape_of
 
 from haxmlnet.errors import DataError
 from haxmlnet.models.tree_model import new_network
-from haxmlnet.planning.model_shape import even_tree
+from haxmlnet.planning.model_shape import make_even_tree
 from haxmlnet.planning.sizes import DataSizes
 from haxmlnet.text.vectors import vector_width
 
@@ -50,7 +50,7 @@ def test_candidates_follow_the_settings() -> None:
 
 
 def test_an_even_tree_is_a_label_tree() -> None:
-    tree = even_tree([4, 16, 103])
+    tree = make_even_tree([4, 16, 103])
     tree.check()
     assert tree.level_sizes == [4, 16, 103]
 

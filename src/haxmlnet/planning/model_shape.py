@@ -118,7 +118,7 @@ class ModelShape:
     @cached_property
     def tree(self) -> LabelTree:
         """A tree of these sizes, whose labels are in any order."""
-        return even_tree(self.level_sizes)
+        return make_even_tree(self.level_sizes)
 
     @cached_property
     def linear_tree(self) -> LabelTree:
@@ -210,7 +210,7 @@ class ModelShape:
         return counts
 
 
-def even_tree(level_sizes: list[int]) -> LabelTree:
+def make_even_tree(level_sizes: list[int]) -> LabelTree:
     """Make a tree whose nodes lie in order below their parents, as evenly as can be."""
     parents = [
         (np.arange(below, dtype=np.int64) * size // below).astype(np.int32) for size, below in pairwise(level_sizes)

@@ -14,8 +14,8 @@ from torch import nn
 
 from haxmlnet.models.tree_model import new_network
 from haxmlnet.network.network import LabelAttentionNetwork
-from haxmlnet.planning.model_shape import LevelShape, ModelShape, even_tree
-from haxmlnet.planning.random_documents import random_targets, random_tokens
+from haxmlnet.planning.model_shape import LevelShape, ModelShape, make_even_tree
+from haxmlnet.planning.random_documents import draw_targets, draw_tokens
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking
 from haxmlnet.search.descend import search_levels
@@ -48,7 +48,7 @@ def time_networks(shape: ModelShape) -> NetworkTimes:
 
         n_documents = LEAST_PART * torch.get_num_threads()
         while True:
-            tokens, above, seconds = random_tokens(shape, n_documents, MOST_ROWS), None, []
+            tokens, above, seconds = draw_tokens(shape, n_documents, MOST_ROWS), None, []
             for network in networks:
                 started = time.perf_counter()
                 above = search_levels(network, shape.tree, tokens, above, shape.config.search.beam, SEARCHED_LABELS)
@@ -65,7 +65,7 @@ def make_network(shape: ModelShape, levels: Sequence[LevelShape]) -> LabelAttent
     most = max(MOST_ROWS, shape.level_sizes[0])
     n_rows = [min(nodes, most) for nodes in shape.level_sizes]
     own_levels = range(levels[0].level, levels[-1].level + 1)
-    network = new_network(words, even_tree(n_rows), own_levels, shape.settings, 0)
+    network = new_network(words, make_even_tree(n_rows), own_levels, shape.settings, 0)
 
     def fold(n_rows: int, head: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         states, lengths, candidates, *others = inputs
@@ -90,7 +90,7 @@ def _time_step(shape: ModelShape, network: LabelAttentionNetwork, seconds: float
 def _time_training(shape: ModelShape, network: LabelAttentionNetwork, batch_size: int, seconds: float) -> float:
     """Give the median time of some steps, on random documents."""
     sizes, n_documents, n_negatives = shape.sizes, batch_size * (MOST_STEPS + 2), shape.training.hard_negatives
-    targets = shape.tree.lift(random_targets(sizes.n_labels, sizes.labels_per_document, n_documents))
+    targets = shape.tree.lift(draw_targets(sizes.n_labels, sizes.labels_per_document, n_documents))
     sources = [
         CandidateSource(targets[level], targets[level - 1], shape.tree, level, shape.training.candidates)
         if level > 0
@@ -104,7 +104,7 @@ def _time_training(shape: ModelShape, network: LabelAttentionNetwork, batch_size
         first = np.random.default_rng(1).integers(0, n_above, (n_documents, 1))
         nodes = ((first + np.arange(width) * (n_above // width)) % n_above).astype(np.int32)  # all different
         predicted = Ranking(nodes, np.ones(nodes.shape, np.float32), None, n_above)
-    tokens = random_tokens(shape, n_documents, MOST_ROWS)
+    tokens = draw_tokens(shape, n_documents, MOST_ROWS)
     data = TrainingData(tokens, [targets[level] for level in network.levels], sources, predicted, n_negatives)
 
     clock = _StepClock(seconds)

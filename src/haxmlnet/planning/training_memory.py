@@ -39,7 +39,7 @@ class Memory:
     @cached_property
     def parts(self) -> dict[str, dict[str, int]]:
         """Bytes of each part in each stage where it has any."""
-        parts = {**self._data(), **self._networks(), **self._linear_tree()}
+        parts = {**self._count_data(), **self._count_networks(), **self._count_linear_tree()}
         rounded = {name: {stage: round(size) for stage, size in part.items()} for name, part in parts.items()}
         return {name: part for name, part in rounded.items() if any(part.values())}
 
@@ -85,7 +85,7 @@ class Memory:
         """Size of the largest checkpoint: weights, moments, the best weights, and the average if there is one."""
         return round((2 + self._is_averaged) * self._largest + self._moments)
 
-    def _data(self) -> Parts:
+    def _count_data(self) -> Parts:
         """Documents and their features, on the way to word vectors, targets and linear classifiers."""
         shape, sizes = self.shape, self.shape.sizes
         n_tfidf, n_label_features = shape.n_tfidf, shape.n_label_features
@@ -117,7 +117,7 @@ class Memory:
             "word vectors": dict.fromkeys(STAGES[:3], FLOAT * shape.vocabulary * shape.word_size),
         }  # fmt: skip
 
-    def _networks(self) -> Parts:
+    def _count_networks(self) -> Parts:
         """Weights, moments and copies, and the largest batch."""
         shape, n_trees = self.shape, self.shape.config.tree.n_trees
         weights = FLOAT * sum(level.parameters for level in shape.levels)
@@ -144,7 +144,7 @@ class Memory:
             },
         }  # fmt: skip
 
-    def _linear_tree(self) -> Parts:
+    def _count_linear_tree(self) -> Parts:
         """Linear classifiers, the weights of their largest level before these are laid out, and nearest neighbors."""
         shape = self.shape
         if not shape.has_linear_tree:
