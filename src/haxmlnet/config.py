@@ -151,7 +151,14 @@ def linear_tree_config(values: Mapping[str, Any], n_labels: int) -> Config:
         tree=TreeConfig.of(values),
         search=SearchConfig.of(values),
         linear=LinearConfig.of({**values, "hard_negatives": hard_negatives}),
-        fusion=FusionConfig.of({"linear": values["fusion"], **values}),
+        # Without fusion, no documents are held out.
+        fusion=FusionConfig.of(
+            {
+                **values,
+                "linear": values["fusion"],
+                "validation_fraction": values["fusion"] * values["validation_fraction"],
+            }
+        ),
         machine=MachineConfig.of(values),
     )
 

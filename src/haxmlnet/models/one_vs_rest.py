@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ from scipy.special import expit
 
 from haxmlnet.data.cores import usable_cores
 from haxmlnet.errors import ModelError
-from haxmlnet.linear import in_threads, joined
-from haxmlnet.linear.flat import rank_all
+from haxmlnet.linear.flat_ranking import rank_by_margin
 from haxmlnet.linear.names import LabelNames
+from haxmlnet.linear.solver import SolverConfig
 from haxmlnet.linear.working_sets import train_one_vs_rest
 from haxmlnet.models.linear_method import LinearMethod
 from haxmlnet.progress import Progress
@@ -23,7 +24,7 @@ from haxmlnet.saved import SavedModel
 from haxmlnet.settings import OneVsRestSettings
 from haxmlnet.store import write_arrays
 
-# The baseline is to be the best of its kind: closer than the classifiers of a tree, which a rule weighs.
+# Solved more closely than the classifiers of a tree, which a fusion weighs: a baseline should be as good as it can be.
 TOLERANCE, MAX_PASSES = 1e-3, 1000
 
 
@@ -43,37 +44,21 @@ class OneVsRestSVM(OneVsRestSettings, LinearMethod):
         settings: dict[str, Any],
         progress: Progress,
     ) -> dict[str, Any]:
+        config = SolverConfig(settings["C"], settings["prune"], settings["random_state"], TOLERANCE, MAX_PASSES)
+        n_threads = settings["n_jobs"] or usable_cores()
         with progress.stage("labels", targets.shape[1], "labels") as advance:
-            weights, biases = train_one_vs_rest(
-                features,
-                targets,
-                C=settings["C"],
-                prune=settings["prune"],
-                seed=settings["random_state"],
-                n_threads=settings["n_jobs"] or usable_cores(),
-                tolerance=TOLERANCE,
-                max_passes=MAX_PASSES,
-                advance=advance,
-            )
+            weights, biases = train_one_vs_rest(features, targets, config, n_threads, advance)
         self.weights_ = sp.csc_array(weights)
-        # A label that all documents have, or none, needs no words to be told from the rest.
+        # A label that all documents have, or none, is always or never given.
         always, never = label_counts == features.shape[0], label_counts == 0
         self.intercepts_ = np.where(always, np.inf, np.where(never, -np.inf, biases)).astype(np.float32)
         return {}
 
     def _rank(self, features: sp.csr_array, k: int) -> Ranking:
-        """Rank by the sigmoid of the distance from the hyperplane."""
-        weights, n_labels = self.weights_, len(self.label_index_)
-
-        def rank_block(rows: range) -> Ranking:
-            ids, margins = np.empty((len(rows), k), np.int32), np.empty((len(rows), k), np.float32)
-            rank_all(
-                features.indptr[rows.start : rows.stop + 1], features.indices, features.data,
-                weights.indptr, weights.indices, weights.data, self.intercepts_, ids, margins,
-            )  # fmt: skip
-            return Ranking(ids, expit(margins), None, n_labels)
-
-        return joined(list(in_threads(rank_block, features.shape[0], self.n_jobs or usable_cores(), 2 * k)))
+        """Rank by the sigmoid of the margin."""
+        n_threads = self.n_jobs or usable_cores()
+        ranking = rank_by_margin(features, self.weights_, self.intercepts_, k, n_threads)
+        return replace(ranking, scores=expit(ranking.scores))
 
     def _write_parts(self, directory: Path) -> None:
         super()._write_parts(directory)
