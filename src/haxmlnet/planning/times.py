@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from haxmlnet.linear import train_linear_model
-from haxmlnet.models.linear_part import learns_anew
+from haxmlnet.linear import LinearTask, train_linear_model
 from haxmlnet.planning.model_shape import ModelShape, make_even_tree
 from haxmlnet.planning.network_times import NetworkTimes, time_networks
 from haxmlnet.planning.random_documents import WORDS_OF_LABEL, draw_targets, draw_tfidf
@@ -109,10 +108,8 @@ def estimate_linear_trees(shape: ModelShape) -> float:
     prototypes = label_features(documents, targets, WORDS_OF_LABEL)
 
     def train() -> None:
-        train_linear_model(
-            documents, targets, tree, prototypes, C=linear.C, prune=linear.prune,
-            hard_negatives=linear.hard_negatives, seed=0, n_threads=torch.get_num_threads(), progress=Progress(),
-        )  # fmt: skip
+        task = LinearTask(documents, targets, linear, 0, torch.get_num_threads(), Progress())
+        train_linear_model(task, tree, prototypes)
 
     def count_visits(tree: LabelTree) -> float:
         """Count the classifiers that a document trains: all of the first level, then children of its best nodes."""
@@ -123,7 +120,7 @@ def estimate_linear_trees(shape: ModelShape) -> float:
     seconds_per_visit = _time_second_run(shape, train) / (n_documents * count_visits(tree))
     seconds = seconds_per_visit * sizes.n_documents * count_visits(shape.linear_tree)
     # Trained first beside the documents held out, then on all.
-    n_trainings = 1 + learns_anew(shape.n_held_out, sizes.n_documents)
+    n_trainings = 1 + shape.retrains_linear_tree
     return n_trainings * shape.config.tree.n_trees * seconds
 
 

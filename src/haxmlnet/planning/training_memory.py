@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from haxmlnet.models.corpus_features import MAX_VECTOR_ENTRIES
-from haxmlnet.models.linear_part import learns_anew
-from haxmlnet.planning.batch_memory import FLOAT, search_bytes, step_bytes
+from haxmlnet.evidence.fold import MAX_VECTOR_ENTRIES
+from haxmlnet.planning.batch_memory import FLOAT, findings_bytes, search_bytes, step_bytes
 from haxmlnet.planning.model_shape import ModelShape
-from haxmlnet.training.hardware import chosen_device
-from haxmlnet.training.tables import LARGE_TABLE
+from haxmlnet.training.hardware import choose_device, moment_bytes
 from haxmlnet.tree.features import BLOCK_ENTRIES
 
 PREPARING, NETWORKS, LINEAR, PREDICTION = STAGES = ("preparing", "networks", "linear tree", "prediction")
@@ -140,7 +138,8 @@ class Memory:
             "optimizer": {NETWORKS: self._moments},
             "copies of weights": {NETWORKS: best + average},
             "a batch, or an epoch's end": {
-                NETWORKS: max(step, epoch_end), LINEAR: validation, PREDICTION: prediction
+                NETWORKS: max(step, epoch_end), LINEAR: validation + findings_bytes(shape, shape.n_held_out),
+                PREDICTION: prediction + findings_bytes(shape, MANY),
             },
         }  # fmt: skip
 
@@ -150,7 +149,7 @@ class Memory:
         if not shape.has_linear_tree:
             return {}
         making = ENTRY * max(shape.linear_weights)
-        if learns_anew(shape.n_held_out, shape.sizes.n_documents):
+        if shape.retrains_linear_tree:
             making += ENTRY * shape.n_label_features  # of all documents; those of the training documents are mapped
         classifiers = {LINEAR: self._linear_model + making, PREDICTION: shape.config.tree.n_trees * self._linear_model}
 
@@ -195,6 +194,6 @@ class Memory:
         tables += [] if is_frozen else [words]
         if shape.training.row_moments:
             moments -= (2 - ROW_MOMENTS) * FLOAT * sum(tables)
-        elif device == "cpu" or (device == "auto" and chosen_device(device).type == "cpu"):
-            moments -= FLOAT * sum(n_weights for n_weights in tables if n_weights >= LARGE_TABLE)  # bfloat16
+        elif device == "cpu" or (device == "auto" and choose_device(device).type == "cpu"):
+            moments -= sum(2 * (FLOAT - moment_bytes(n_weights)) * n_weights for n_weights in tables)
         return moments
