@@ -21,7 +21,7 @@ from haxmlnet.linear import (
     LinearLevel,
     LinearModel,
     LinearTask,
-    NodeWeights,
+    NodeVectors,
     block_of,
     train_linear_model,
 )
@@ -108,7 +108,7 @@ class ClassifierTree:
         """Give the weights of each level, and the prototypes."""
         levels = self.model.levels
         arrays: dict[str, NDArray[Any]] = {f"level_{depth}.biases": level.biases for depth, level in enumerate(levels)}
-        weights = {f"level_{depth}": level.weights for depth, level in enumerate(levels)}
+        weights = {f"level_{depth}": level.vectors for depth, level in enumerate(levels)}
         weights["prototypes"] = self.model.prototypes
         return arrays | {
             f"{part}.{name}": value for part, w in weights.items() for name, value in w.to_arrays().items()
@@ -119,12 +119,12 @@ class ClassifierTree:
         """Take back classifiers that fit the tree."""
         tree = coarsen(frame.tree)
 
-        def weights(part: str, depth: int) -> NodeWeights:
+        def weights(part: str, depth: int) -> NodeVectors:
             prefix = f"{part}."
             own = {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
             n_nodes = tree.level_sizes[depth]
             try:
-                return NodeWeights.from_arrays(own, n_nodes, frame.n_features, parents_at(tree, depth))
+                return NodeVectors.from_arrays(own, n_nodes, frame.n_features, parents_at(tree, depth))
             except (KeyError, ValueError) as error:
                 message = f"{frame.source}: {part} does not hold the weights of {n_nodes} nodes ({error})."
                 raise ModelError(message) from None
@@ -175,7 +175,8 @@ class ClassifierFindings:
         margins = model.path_margins(block_of(own, range(1)), labels)[0, 0]
         scores = np.exp(-np.square(np.maximum(1 - margins, 0)))
         nodes = [int(ancestors_of(model.tree, labels, level)[0, 0]) for level in range(model.tree.n_levels)]
-        return Reasons(list(zip(nodes, scores.tolist(), strict=True)), words=model.contributions(own, label))
+        words = dict(zip(own.indices.tolist(), model.contributions(own, label).tolist(), strict=True))
+        return Reasons(list(zip(nodes, scores.tolist(), strict=True)), words=words)
 
 
 def coarsen(tree: LabelTree) -> LabelTree:

@@ -1,4 +1,4 @@
-"""`TrainingSet` and `Fold`: all labelled documents of a training, and for each tree which are kept and which held out."""
+"""`TrainingSet` and `Fold`: all documents of a training, and for each tree which are kept and which held out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`FusedTree`: a label tree, the evidence trained with it, and the fusion: how a block of documents becomes a `Ranking`."""
+"""`FusedTree`: a label tree, its evidence and the fusion: how a block of documents becomes a `Ranking`."""
 
 from __future__ import annotations
 

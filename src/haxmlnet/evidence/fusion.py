@@ -151,9 +151,7 @@ def _train_networks(inputs: NDArray[np.float32], targets: NDArray[np.float32], d
         [outer.weight.T for _, outer in layers], [outer.bias[None] for _, outer in layers],
     )  # fmt: skip
     parameters = [nn.Parameter(torch.stack(start).detach()) for start in starts]
-    inner_weights, inner_biases, outer_weights, outer_biases = (
-        parameters  # (networks, 2 F, hidden), ... (networks, 1, 1)
-    )
+    inner_weights, inner_biases, outer_weights, outer_biases = parameters  # (networks, 2 F, hidden), ...
     optimizer = torch.optim.AdamW(parameters, lr=LEARNING_RATE, weight_decay=decay, fused=True)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.02, STEPS)
     x, y = torch.from_numpy(inputs), torch.from_numpy(targets)

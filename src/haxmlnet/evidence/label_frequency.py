@@ -18,7 +18,7 @@ from haxmlnet.tree import LabelTree
 
 @dataclass(frozen=True)
 class LabelFrequency:
-    """The number of training documents of each label: it proposes none, but tells the fusion how far to trust others."""
+    """Training documents of each label: no reason to propose it, but the fusion learns how far to trust others."""
 
     counts: NDArray[np.int64]
 

@@ -119,7 +119,7 @@ def write_proposals(near, similarities, n_voting, power, label_bounds, labels, v
 
 @numba.njit(cache=True, nogil=True)
 def write_features(near, similarities, voting, label_bounds, labels, votes, asked, features):  # type: ignore[no-untyped-def]
-    """Write for each label asked the logarithm of its share of each vote, and the similarity of the nearest document that has it."""
+    """Write for each label asked the log share of each vote, and the similarity of the nearest document with it."""
     n_votes = len(voting)
     weights = np.empty((near.shape[1], n_votes + 1), np.float32)
     for i in range(len(near)):

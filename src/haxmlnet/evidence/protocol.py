@@ -1,7 +1,7 @@
 """`Evidence` and `Findings`: what every source of evidence can do. Nobody looks into anybody else.
 
-A model examines a block of documents with each of its evidence, lets the proposals of all of them be the candidates, asks
-each for its features of every candidate, and fuses these into probabilities (`fused_tree.py`).
+A model examines a block of documents with all its evidence, makes all proposals the candidates, asks all findings for
+their features of every candidate, and fuses these into probabilities (`fused_tree.py`).
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class RankingEvidence(Evidence, Protocol):
 
 
 class Findings(Protocol):
-    """What one piece of evidence found in a block of documents. It keeps what it computed: nothing is computed twice."""
+    """What one piece of evidence found in a block of documents. It keeps what it computed, for later questions."""
 
     proposals: LabelIds  # (B, W), best first
 

@@ -1,4 +1,4 @@
-"""`HAXMLNet`: label-wise attention over a tree of labels (You et al., 2019), fused with what else is known of a label."""
+"""`HAXMLNet`: label-wise attention over a tree of labels (You et al., 2019), fused with other evidence."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class HAXMLNet(Settings, EvidenceModel):
             n_validation = self._train_trees(whole, given, run)
         return {
             "n_validation": n_validation,
-            "validation_nDCG@5": [round(self._attention(number).validation_score, 4) for number in range(len(self.trees_))],
+            "validation_nDCG@5": [round(self._attention(n).validation_score, 4) for n in range(len(self.trees_))],
             "threads": n_threads, "device": device.type, "dtype": dtype_name(choose_dtype(machine.precision, device)),
             "torch_version": torch.__version__, "settings": settings,
         }  # fmt: skip
