@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from haxmlnet.models.linear_part import marked_true
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from haxmlnet.errors import DataError, ModelError, SettingError
 from haxmlnet.linear import train_linear_model
 from haxmlnet.models.haxmlnet import HAXMLNet
+from haxmlnet.models.linear_part import marked_true
 from haxmlnet.models.linear_tree import LinearTree
 from haxmlnet.models.one_vs_rest import OneVsRestSVM
 from haxmlnet.ranking import ABSENT
