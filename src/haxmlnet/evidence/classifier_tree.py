@@ -78,7 +78,7 @@ class ClassifierTree:
 
     def pays_to_retrain(self, fold: Fold) -> bool:
         """Retrain unless so few documents were held out that they would change little."""
-        return fold.n_left_out > FEW_HELD_OUT * len(fold.whole)
+        return pays_to_retrain(fold.n_left_out, len(fold.whole))
 
     def map_blocks(
         self, work: Callable[[Documents], R], documents: Documents, n_threads: int
@@ -177,6 +177,11 @@ class ClassifierFindings:
         nodes = [int(ancestors_of(model.tree, labels, level)[0, 0]) for level in range(model.tree.n_levels)]
         words = dict(zip(own.indices.tolist(), model.contributions(own, label).tolist(), strict=True))
         return Reasons(list(zip(nodes, scores.tolist(), strict=True)), words=words)
+
+
+def pays_to_retrain(n_left_out: int, n_documents: int) -> bool:
+    """Say whether to train again on all documents where some were left out at first."""
+    return n_left_out > FEW_HELD_OUT * n_documents
 
 
 def coarsen(tree: LabelTree) -> LabelTree:

@@ -182,16 +182,16 @@ def even_share(lengths: NDArray[np.int64], n_threads: int, most_tokens: int) -> 
 
 
 def batch_limit(network: LabelAttentionNetwork, tree: LabelTree, beam: int) -> int:
-    """Say how many documents are searched at once: what is looked up for their candidates must stay small."""
-    head = network.head(network.levels[0])
-    return documents_at_once(tree, network.levels, beam, max(network.encoder.state_size, head.first.out_features))
-
-
-def documents_at_once(tree: LabelTree, levels: range, beam: int, width: int) -> int:
-    """Say the same of a network that is not there yet, by the levels it has and its widest layer."""
-    n_candidates = tree.level_sizes[0]
-    for level in levels:
+    """Say how many documents a network searches at once."""
+    most = tree.level_sizes[0]
+    for level in network.levels:
         if level > 0:
             n_parents = min(beam, tree.level_sizes[level - 1])
-            n_candidates = max(n_candidates, n_parents * int(np.diff(tree.children(level - 1)[0]).max()))
+            most = max(most, n_parents * int(np.diff(tree.children(level - 1)[0]).max()))
+    first = network.head(network.first_level).first
+    return documents_per_batch(most, max(network.encoder.state_size, first.out_features))
+
+
+def documents_per_batch(n_candidates: int, width: int) -> int:
+    """Bound the documents of a batch, so that what is looked up for their candidates, (B, C, width), stays small."""
     return max(min(MAX_BATCH, LARGEST_ARRAY // (n_candidates * width)), 1)
