@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from haxmlnet.evidence.attention_tree import MAX_BLOCK, STATES_OF_BLOCK
-from haxmlnet.evidence.tree_search import MAX_TOKENS, documents_at_once
+from haxmlnet.evidence.tree_search import MAX_TOKENS, documents_per_batch
 from haxmlnet.planning.model_shape import LevelShape, ModelShape
 from haxmlnet.training.hardware import holds_weights
 from haxmlnet.training.trainer import LEAST_PART
@@ -55,8 +55,8 @@ def search_bytes(shape: ModelShape, network: Sequence[LevelShape], n_documents: 
     """Give the bytes of the search for some documents, in all threads together."""
     mlp_sizes = shape.network.mlp_sizes
     longest = shape.sizes.longest(shape.config.text.max_length)
-    levels = range(network[0].level, network[-1].level + 1)
-    limit = documents_at_once(shape.tree, levels, shape.config.search.beam, max(shape.state_size, mlp_sizes[0]))
+    most = max(shape.level_sizes[0], *(level.prediction_candidates for level in network))
+    limit = documents_per_batch(most, max(shape.state_size, mlp_sizes[0]))
     batch_size = max(min(limit, MAX_TOKENS // longest), 1)
 
     states = longest * (2 * shape.word_size + 12 * shape.network.hidden_size + 2 * shape.state_size)

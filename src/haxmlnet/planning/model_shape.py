@@ -13,7 +13,7 @@ import numpy as np
 
 from haxmlnet.config import Config, NetworkConfig, TrainingConfig, haxmlnet_config
 from haxmlnet.data.cores import usable_cores
-from haxmlnet.evidence.classifier_tree import FEW_HELD_OUT, coarsen
+from haxmlnet.evidence.classifier_tree import coarsen, pays_to_retrain
 from haxmlnet.evidence.fold import held_out_size
 from haxmlnet.evidence.fusion import MIN_DOCUMENTS
 from haxmlnet.evidence.nearest_documents import HEAVIEST
@@ -183,7 +183,7 @@ class ModelShape:
     @property
     def retrains_linear_tree(self) -> bool:
         """Whether they are trained again on all documents, once the fusion is fitted."""
-        return self.n_held_out > FEW_HELD_OUT * self.sizes.n_documents
+        return pays_to_retrain(self.n_held_out, self.sizes.n_documents)
 
     @property
     def n_tfidf(self) -> int:
