@@ -11,7 +11,9 @@ from haxmlnet.models.tree_model import new_network
 from planned import NARROW, shape_of
 
 from haxmlnet.errors import DataError
-from haxmlnet.planning.model_shape import even_tree
+from haxmlnet.evidence.level_networks import new_network
+from haxmlnet.evidence.protocol import Run
+from haxmlnet.planning.model_shape import make_even_tree
 from haxmlnet.planning.sizes import DataSizes
 from haxmlnet.text.word_vectors import vector_width
 
@@ -30,7 +32,7 @@ def test_levels_and_parameters_are_those_of_the_networks(changes: dict[str, Any]
     shape = shape_of(DataSizes.of_numbers(1000, 50), **{**NARROW, **changes})
     networks = [
         new_network(
-            torch.zeros(shape.vocabulary, shape.word_size), shape.tree, range(first, last + 1), shape.settings, 0
+            torch.zeros(shape.vocabulary, shape.word_size), shape.tree, range(first, last + 1), Run(shape.config)
         )
         for first, last in ((levels[0].level, levels[-1].level) for levels in shape.networks)
     ]
@@ -50,7 +52,7 @@ def test_candidates_follow_the_settings() -> None:
 
 
 def test_an_even_tree_is_a_label_tree() -> None:
-    tree = even_tree([4, 16, 103])
+    tree = make_even_tree([4, 16, 103])
     tree.check()
     assert tree.level_sizes == [4, 16, 103]
 

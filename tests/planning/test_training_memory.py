@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from planned import large_shape, shape_of
 
 from haxmlnet.data.prepared import PreparedCorpus
+from haxmlnet.evidence.attention_tree import STATES_OF_BLOCK
+from haxmlnet.planning.batch_memory import findings_bytes
 from haxmlnet.planning.sizes import DataSizes
 from haxmlnet.planning.training_memory import PROGRAM, Memory
 
@@ -50,3 +53,12 @@ def test_documents_count_as_memory_only_where_they_are_in_memory(corpus: Prepare
     mapped = Memory(shape_of(DataSizes.of_numbers(150, 24)))
     assert mapped.present == PROGRAM
     assert mapped.mapped > 0
+
+
+def test_prediction_holds_the_states_of_the_documents_examined_at_once() -> None:
+    shape = large_shape(n_jobs=2, linear=False)
+    held = findings_bytes(shape, 10**6)
+    assert held == pytest.approx(2 * 4 * STATES_OF_BLOCK, rel=0.1)
+    assert findings_bytes(shape.with_settings(n_jobs=4), 10**6) == 2 * held
+    assert findings_bytes(shape, 1) == pytest.approx(4 * 200 * shape.state_size, rel=0.1)
+    assert Memory(shape).parts["a batch, or an epoch's end"]["prediction"] > held

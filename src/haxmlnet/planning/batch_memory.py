@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from haxmlnet.network.attention import MAX_PLAIN_WEIGHTS
+from haxmlnet.evidence.attention_tree import MAX_BLOCK, STATES_OF_BLOCK
+from haxmlnet.evidence.tree_search import MAX_TOKENS, documents_per_batch
 from haxmlnet.planning.model_shape import LevelShape, ModelShape
-from haxmlnet.search.descend import MAX_TOKENS, batch_limit
+from haxmlnet.training.hardware import holds_weights
 from haxmlnet.training.trainer import LEAST_PART
 
 FLOAT = 4
@@ -38,8 +39,7 @@ def step_bytes(shape: ModelShape, network: Sequence[LevelShape]) -> float:
         n_rows, row = n_documents * level.most_candidates, level.table_parameters / level.nodes
         weights = n_tokens * level.most_candidates
         n_floats += HIDDEN_COPIES * n_rows * mlp_width
-        # Fused attention does not hold its weights.
-        if level.level == 0 or weights / n_parts <= MAX_PLAIN_WEIGHTS:
+        if level.level == 0 or holds_weights(weights // n_parts):
             n_floats += WEIGHT_COPIES * weights
         if level.level == 0:
             # The gradient of all rows: of each part, their sum, and what Adam makes of it.
@@ -55,15 +55,26 @@ def search_bytes(shape: ModelShape, network: Sequence[LevelShape], n_documents: 
     """Give the bytes of the search for some documents, in all threads together."""
     mlp_sizes = shape.network.mlp_sizes
     longest = shape.sizes.longest(shape.config.text.max_length)
-    most = max(level.prediction_candidates for level in network)
-    batch_size = max(min(batch_limit(most, shape.state_size, mlp_sizes[0]), MAX_TOKENS // longest), 1)
+    most = max(shape.level_sizes[0], *(level.prediction_candidates for level in network))
+    limit = documents_per_batch(most, max(shape.state_size, mlp_sizes[0]))
+    batch_size = max(min(limit, MAX_TOKENS // longest), 1)
 
     states = longest * (2 * shape.word_size + 12 * shape.network.hidden_size + 2 * shape.state_size)
     largest = 0.0
     for level in network:
         n_rows, weights = level.prediction_candidates, level.prediction_candidates * longest
-        if level.level > 0 and batch_size * weights > MAX_PLAIN_WEIGHTS:
+        if level.level > 0 and not holds_weights(batch_size * weights):
             weights = 0
         gathered = 2 * n_rows * shape.state_size if level.level > 0 else 0
         largest = max(largest, 3 * weights + gathered + 2 * n_rows * max(mlp_sizes))
     return FLOAT * min(n_documents, batch_size * shape.n_threads) * (states + largest)
+
+
+def findings_bytes(shape: ModelShape, n_documents: int) -> float:
+    """Give the bytes of what the networks found and keep of the documents that all threads examine at once."""
+    longest = shape.sizes.longest(shape.config.text.max_length)
+    most_tokens = max(STATES_OF_BLOCK // shape.state_size, MAX_TOKENS)
+    block_size = min(max(most_tokens // longest, 1), MAX_BLOCK)
+    states = len(shape.networks) * longest * shape.state_size
+    nodes = 3 * sum(level.prediction_candidates for level in shape.levels)  # ids, logits and scores
+    return FLOAT * min(n_documents, block_size * shape.n_threads) * (states + nodes)

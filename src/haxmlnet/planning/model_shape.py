@@ -13,11 +13,11 @@ import numpy as np
 
 from haxmlnet.config import Config, NetworkConfig, TrainingConfig, haxmlnet_config
 from haxmlnet.data.cores import usable_cores
-from haxmlnet.linear.neighbours import FEATURES as FEATURES_OF_NEIGHBOUR
-from haxmlnet.models.linear_part import tree_for_linear
-from haxmlnet.models.preparation import held_out_size
+from haxmlnet.evidence.classifier_tree import coarsen, pays_to_retrain
+from haxmlnet.evidence.fold import held_out_size
+from haxmlnet.evidence.fusion import MIN_DOCUMENTS
+from haxmlnet.evidence.nearest_documents import HEAVIEST
 from haxmlnet.planning.sizes import DataSizes
-from haxmlnet.search.fusion import MIN_DOCUMENTS
 from haxmlnet.text.word_vectors import vector_width
 from haxmlnet.tree import LabelTree, choose_level_sizes
 
@@ -83,7 +83,7 @@ class ModelShape:
     @property
     def n_held_out(self) -> int:
         """Documents held out for validation."""
-        return held_out_size(self.sizes.n_documents, self.settings)
+        return held_out_size(self.sizes.n_documents, self.config)
 
     @property
     def n_training(self) -> int:
@@ -118,12 +118,12 @@ class ModelShape:
     @cached_property
     def tree(self) -> LabelTree:
         """A tree of these sizes, whose labels are in any order."""
-        return even_tree(self.level_sizes)
+        return make_even_tree(self.level_sizes)
 
     @cached_property
     def linear_tree(self) -> LabelTree:
         """The tree of the linear classifiers."""
-        return tree_for_linear(self.tree)
+        return coarsen(self.tree)
 
     @cached_property
     def encoder_parameters(self) -> int:
@@ -181,6 +181,11 @@ class ModelShape:
         return self.config.fusion.linear and self.n_held_out >= MIN_DOCUMENTS
 
     @property
+    def retrains_linear_tree(self) -> bool:
+        """Whether they are trained again on all documents, once the fusion is fitted."""
+        return pays_to_retrain(self.n_held_out, self.sizes.n_documents)
+
+    @property
     def n_tfidf(self) -> int:
         """Entries of TF-IDF."""
         return round(self.sizes.n_documents * self.sizes.distinct_words(self.vocabulary))
@@ -196,7 +201,7 @@ class ModelShape:
         """Features of the training documents among which the nearest neighbors of new ones are found."""
         if not (self.has_linear_tree and self.config.fusion.neighbours):
             return 0
-        return round(self.sizes.n_documents * min(self.sizes.distinct_words(self.vocabulary), FEATURES_OF_NEIGHBOUR))
+        return round(self.sizes.n_documents * min(self.sizes.distinct_words(self.vocabulary), HEAVIEST))
 
     @property
     def linear_weights(self) -> list[float]:
@@ -210,7 +215,7 @@ class ModelShape:
         return counts
 
 
-def even_tree(level_sizes: list[int]) -> LabelTree:
+def make_even_tree(level_sizes: list[int]) -> LabelTree:
     """Make a tree whose nodes lie in order below their parents, as evenly as can be."""
     parents = [
         (np.arange(below, dtype=np.int64) * size // below).astype(np.int32) for size, below in pairwise(level_sizes)

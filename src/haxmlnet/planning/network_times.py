@@ -5,24 +5,26 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from haxmlnet.models.tree_model import new_network
+from haxmlnet.evidence.level_networks import new_network
+from haxmlnet.evidence.protocol import Run
+from haxmlnet.evidence.tree_search import search_network
 from haxmlnet.network.network import LabelAttentionNetwork
-from haxmlnet.planning.model_shape import LevelShape, ModelShape, even_tree
-from haxmlnet.planning.random_documents import random_targets, random_tokens
+from haxmlnet.planning.model_shape import LevelShape, ModelShape, make_even_tree
+from haxmlnet.planning.random_documents import draw_targets, draw_tokens
 from haxmlnet.progress import Progress
-from haxmlnet.ranking import Ranking
-from haxmlnet.search.descend import search_levels
+from haxmlnet.ranking import ABSENT, Ranking
 from haxmlnet.training.candidates import CandidateSource
 from haxmlnet.training.hardware import training_threads
 from haxmlnet.training.loss import TrainingData
-from haxmlnet.training.trainer import LEAST_PART, Trainer, TrainingPlan
+from haxmlnet.training.trainer import LEAST_PART, Trainer
 
 # The time of a step does not depend on the rows of a table, of which it touches few.
 MOST_ROWS = 50_000
@@ -30,7 +32,6 @@ LEAST_STEPS, MOST_STEPS = 1, 8
 TRAINING_SECONDS = 5.0
 SEARCH_SECONDS = 1.5
 MOST_SEARCHED = 4096
-SEARCHED_LABELS = 5
 
 
 class NetworkTimes(NamedTuple):
@@ -48,10 +49,10 @@ def time_networks(shape: ModelShape) -> NetworkTimes:
 
         n_documents = LEAST_PART * torch.get_num_threads()
         while True:
-            tokens, above, seconds = random_tokens(shape, n_documents, MOST_ROWS), None, []
+            tokens, above, seconds = draw_tokens(shape, n_documents, MOST_ROWS), None, []
             for network in networks:
                 started = time.perf_counter()
-                above = search_levels(network, shape.tree, tokens, above, shape.config.search.beam, SEARCHED_LABELS)
+                above = search_network(network, shape.tree, tokens, above, shape.config.search.beam)
                 seconds.append(time.perf_counter() - started)
             if sum(seconds) > SEARCH_SECONDS / 4 or n_documents >= MOST_SEARCHED:
                 return NetworkTimes(steps, [taken / n_documents for taken in seconds])
@@ -65,11 +66,11 @@ def make_network(shape: ModelShape, levels: Sequence[LevelShape]) -> LabelAttent
     most = max(MOST_ROWS, shape.level_sizes[0])
     n_rows = [min(nodes, most) for nodes in shape.level_sizes]
     own_levels = range(levels[0].level, levels[-1].level + 1)
-    network = new_network(words, even_tree(n_rows), own_levels, shape.settings, 0)
+    network = new_network(words, make_even_tree(n_rows), own_levels, Run(shape.config))
 
-    def fold(n_rows: int, head: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        states, lengths, candidates, *others = inputs
-        return states, lengths, candidates % n_rows, *others
+    def fold(n_rows: int, head: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        states, lengths, candidates = inputs
+        return states, lengths, candidates.where(candidates == ABSENT, candidates % n_rows)
 
     for level in own_levels:
         if n_rows[level] < shape.level_sizes[level]:
@@ -90,7 +91,7 @@ def _time_step(shape: ModelShape, network: LabelAttentionNetwork, seconds: float
 def _time_training(shape: ModelShape, network: LabelAttentionNetwork, batch_size: int, seconds: float) -> float:
     """Give the median time of some steps, on random documents."""
     sizes, n_documents, n_negatives = shape.sizes, batch_size * (MOST_STEPS + 2), shape.training.hard_negatives
-    targets = shape.tree.lift(random_targets(sizes.n_labels, sizes.labels_per_document, n_documents))
+    targets = shape.tree.lift(draw_targets(sizes.n_labels, sizes.labels_per_document, n_documents))
     sources = [
         CandidateSource(targets[level], targets[level - 1], shape.tree, level, shape.training.candidates)
         if level > 0
@@ -104,13 +105,13 @@ def _time_training(shape: ModelShape, network: LabelAttentionNetwork, batch_size
         first = np.random.default_rng(1).integers(0, n_above, (n_documents, 1))
         nodes = ((first + np.arange(width) * (n_above // width)) % n_above).astype(np.int32)  # all different
         predicted = Ranking(nodes, np.ones(nodes.shape, np.float32), None, n_above)
-    tokens = random_tokens(shape, n_documents, MOST_ROWS)
+    tokens = draw_tokens(shape, n_documents, MOST_ROWS)
     data = TrainingData(tokens, [targets[level] for level in network.levels], sources, predicted, n_negatives)
 
     clock = _StepClock(seconds)
-    plan = TrainingPlan(1, batch_size, 1e-3, 1.0, 0.0, shape.training.adaptive_clip, 1.0, None, (0,))
+    config = replace(shape.training, epochs=1, batch_size=batch_size, averaging_start=1.0, max_steps=None)
     try:
-        Trainer(network, data, plan, None, "calibration", clock).run()
+        Trainer(network, data, config, (0,), None, "calibration", clock).run()
     except _EnoughSteps:
         network.zero_grad()
     return float(np.median(np.diff(clock.ends)[1:]))

@@ -15,7 +15,7 @@ TOPICAL_SHARE = 0.3
 WORDS_OF_LABEL = 20
 
 
-def random_tokens(shape: ModelShape, n_documents: int, most_words: int) -> TokenArray:
+def draw_tokens(shape: ModelShape, n_documents: int, most_words: int) -> TokenArray:
     """Draw documents of the mean length, from at most so many word ids."""
     length = max(round(shape.sizes.mean_length(shape.config.text.max_length)), 1)
     n_words = min(shape.vocabulary, most_words)
@@ -23,7 +23,7 @@ def random_tokens(shape: ModelShape, n_documents: int, most_words: int) -> Token
     return TokenArray.from_lengths(ids, np.full(n_documents, length))
 
 
-def random_targets(n_labels: int, labels_per_document: float, n_documents: int) -> sp.csr_array:
+def draw_targets(n_labels: int, labels_per_document: float, n_documents: int) -> sp.csr_array:
     """Draw labels for documents."""
     rng = np.random.default_rng(2)
     sizes = np.floor(labels_per_document + rng.random(n_documents)).astype(np.int64)
@@ -35,7 +35,7 @@ def random_targets(n_labels: int, labels_per_document: float, n_documents: int) 
     return targets
 
 
-def random_tfidf(shape: ModelShape, targets: sp.csr_array) -> sp.csr_array:
+def draw_tfidf(shape: ModelShape, targets: sp.csr_array) -> sp.csr_array:
     """Draw rows of TF-IDF some of whose words are those of their labels."""
     rng, n_documents = np.random.default_rng(3), targets.shape[0]
     n_each = max(round(shape.sizes.distinct_words(shape.vocabulary)), 1)

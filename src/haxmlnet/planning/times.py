@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from haxmlnet.linear import train_linear_model
-from haxmlnet.models.linear_part import learns_anew
-from haxmlnet.planning.model_shape import ModelShape, even_tree
+from haxmlnet.linear import LinearTask, train_linear_model
+from haxmlnet.planning.model_shape import ModelShape, make_even_tree
 from haxmlnet.planning.network_times import NetworkTimes, time_networks
-from haxmlnet.planning.random_documents import WORDS_OF_LABEL, random_targets, random_tfidf
+from haxmlnet.planning.random_documents import WORDS_OF_LABEL, draw_targets, draw_tfidf
 from haxmlnet.progress import Progress
 from haxmlnet.training.hardware import training_threads
 from haxmlnet.tree import LabelTree, build_label_tree, label_features
@@ -87,9 +86,9 @@ def estimate_label_trees(shape: ModelShape) -> float:
         return 0.0
     n_labels = min(shape.sizes.n_labels, SAMPLED_LABELS)
     n_groups = _power_of_two_below(max(inner[-1] * n_labels // shape.sizes.n_labels, 2))
-    targets = random_targets(n_labels, 4.0, n_labels)
+    targets = draw_targets(n_labels, 4.0, n_labels)
     width = round(shape.n_label_features / shape.sizes.n_labels)
-    features = label_features(random_tfidf(shape, targets), targets, width)
+    features = label_features(draw_tfidf(shape, targets), targets, width)
 
     seconds = _time_second_run(shape, lambda: build_label_tree(features, [n_groups], np.random.default_rng(0)))
     growth = shape.sizes.n_labels / n_labels * np.log2(inner[-1]) / np.log2(n_groups)
@@ -103,16 +102,14 @@ def estimate_linear_trees(shape: ModelShape) -> float:
     sizes, linear = shape.sizes, shape.config.linear
     n_documents = min(sizes.n_documents, SAMPLED_DOCUMENTS)
     n_labels = max(round(sizes.n_labels * n_documents / sizes.n_documents), 64)
-    tree = even_tree([max(_power_of_two_below(n_labels // 16), 2), n_labels])
-    targets = random_targets(n_labels, sizes.labels_per_document, n_documents)
-    documents = random_tfidf(shape, targets)
+    tree = make_even_tree([max(_power_of_two_below(n_labels // 16), 2), n_labels])
+    targets = draw_targets(n_labels, sizes.labels_per_document, n_documents)
+    documents = draw_tfidf(shape, targets)
     prototypes = label_features(documents, targets, WORDS_OF_LABEL)
 
     def train() -> None:
-        train_linear_model(
-            documents, targets, tree, prototypes, C=linear.C, prune=linear.prune,
-            hard_negatives=linear.hard_negatives, seed=0, n_threads=torch.get_num_threads(), progress=Progress(),
-        )  # fmt: skip
+        task = LinearTask(documents, targets, linear, 0, torch.get_num_threads(), Progress())
+        train_linear_model(task, tree, prototypes)
 
     def count_visits(tree: LabelTree) -> float:
         """Count the classifiers that a document trains: all of the first level, then children of its best nodes."""
@@ -123,7 +120,7 @@ def estimate_linear_trees(shape: ModelShape) -> float:
     seconds_per_visit = _time_second_run(shape, train) / (n_documents * count_visits(tree))
     seconds = seconds_per_visit * sizes.n_documents * count_visits(shape.linear_tree)
     # Trained first beside the documents held out, then on all.
-    n_trainings = 1 + learns_anew(shape.n_held_out, sizes.n_documents)
+    n_trainings = 1 + shape.retrains_linear_tree
     return n_trainings * shape.config.tree.n_trees * seconds
 
 

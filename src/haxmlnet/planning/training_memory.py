@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from haxmlnet.models.corpus_features import MAX_VECTOR_ENTRIES
-from haxmlnet.models.linear_part import learns_anew
-from haxmlnet.planning.batch_memory import FLOAT, search_bytes, step_bytes
+from haxmlnet.evidence.fold import MAX_VECTOR_ENTRIES
+from haxmlnet.planning.batch_memory import FLOAT, findings_bytes, search_bytes, step_bytes
 from haxmlnet.planning.model_shape import ModelShape
-from haxmlnet.training.hardware import chosen_device
-from haxmlnet.training.tables import LARGE_TABLE
+from haxmlnet.training.hardware import choose_device, moment_bytes
 from haxmlnet.tree.label_features import BLOCK_ENTRIES
 
 PREPARING, NETWORKS, LINEAR, PREDICTION = STAGES = ("preparing", "networks", "linear tree", "prediction")
@@ -39,7 +37,7 @@ class Memory:
     @cached_property
     def parts(self) -> dict[str, dict[str, int]]:
         """Bytes of each part in each stage where it has any."""
-        parts = {**self._data(), **self._networks(), **self._linear_tree()}
+        parts = {**self._count_data(), **self._count_networks(), **self._count_linear_tree()}
         rounded = {name: {stage: round(size) for stage, size in part.items()} for name, part in parts.items()}
         return {name: part for name, part in rounded.items() if any(part.values())}
 
@@ -85,7 +83,7 @@ class Memory:
         """Size of the largest checkpoint: weights, moments, the best weights, and the average if there is one."""
         return round((2 + self._is_averaged) * self._largest + self._moments)
 
-    def _data(self) -> Parts:
+    def _count_data(self) -> Parts:
         """Documents and their features, on the way to word vectors, targets and linear classifiers."""
         shape, sizes = self.shape, self.shape.sizes
         n_tfidf, n_label_features = shape.n_tfidf, shape.n_label_features
@@ -117,7 +115,7 @@ class Memory:
             "word vectors": dict.fromkeys(STAGES[:3], FLOAT * shape.vocabulary * shape.word_size),
         }  # fmt: skip
 
-    def _networks(self) -> Parts:
+    def _count_networks(self) -> Parts:
         """Weights, moments and copies, and the largest batch."""
         shape, n_trees = self.shape, self.shape.config.tree.n_trees
         weights = FLOAT * sum(level.parameters for level in shape.levels)
@@ -140,17 +138,18 @@ class Memory:
             "optimizer": {NETWORKS: self._moments},
             "copies of weights": {NETWORKS: best + average},
             "a batch, or an epoch's end": {
-                NETWORKS: max(step, epoch_end), LINEAR: validation, PREDICTION: prediction
+                NETWORKS: max(step, epoch_end), LINEAR: validation + findings_bytes(shape, shape.n_held_out),
+                PREDICTION: prediction + findings_bytes(shape, MANY),
             },
         }  # fmt: skip
 
-    def _linear_tree(self) -> Parts:
+    def _count_linear_tree(self) -> Parts:
         """Linear classifiers, the weights of their largest level before these are laid out, and nearest neighbors."""
         shape = self.shape
         if not shape.has_linear_tree:
             return {}
         making = ENTRY * max(shape.linear_weights)
-        if learns_anew(shape.n_held_out, shape.sizes.n_documents):
+        if shape.retrains_linear_tree:
             making += ENTRY * shape.n_label_features  # of all documents; those of the training documents are mapped
         classifiers = {LINEAR: self._linear_model + making, PREDICTION: shape.config.tree.n_trees * self._linear_model}
 
@@ -195,6 +194,6 @@ class Memory:
         tables += [] if is_frozen else [words]
         if shape.training.row_moments:
             moments -= (2 - ROW_MOMENTS) * FLOAT * sum(tables)
-        elif device == "cpu" or (device == "auto" and chosen_device(device).type == "cpu"):
-            moments -= FLOAT * sum(n_weights for n_weights in tables if n_weights >= LARGE_TABLE)  # bfloat16
+        elif device == "cpu" or (device == "auto" and choose_device(device).type == "cpu"):
+            moments -= sum(2 * (FLOAT - moment_bytes(n_weights)) * n_weights for n_weights in tables)
         return moments
