@@ -46,10 +46,10 @@ from haxmlnet.text.tfidf import tfidf, word_counts
 from haxmlnet.text.tokenizer import WordTokenizer
 from haxmlnet.training.checkpoints import Checkpoints, training_identity
 from haxmlnet.training.hardware import (
-    chosen_device,
-    chosen_kind,
-    device_for_loading,
-    name_of,
+    choose_device,
+    choose_device_or_other,
+    choose_dtype,
+    place,
     processor_threads,
     training_threads,
 )
@@ -146,7 +146,7 @@ class HAXMLNet(Settings, Model):
     ) -> Self:
         started = time.monotonic()
         settings = resolve_settings(check_settings(settings_of(self)), len(corpus), corpus.n_labels)
-        device = chosen_device(settings["device"])
+        device = choose_device(settings["device"])
         tokenizer = vocabulary(corpus, settings)
         if settings["check_memory"]:
             refuse_what_does_not_fit(corpus, settings, has_checkpoints=checkpoint_dir is not None)
@@ -173,7 +173,7 @@ class HAXMLNet(Settings, Model):
             "labels_per_document": len(corpus.label_ids) / len(corpus),
             "validation_nDCG@5": [round(tree.score, 4) for tree in trees],
             "seconds": round(time.monotonic() - started, 1), "threads": threads,
-            "device": device.type, "numbers": name_of(chosen_kind(settings["precision"], device)),
+            "device": device.type, "numbers": str(choose_dtype(settings["precision"], device)).removeprefix("torch."),
             "torch_version": torch.__version__,
             "settings": settings,
         }  # fmt: skip
@@ -186,7 +186,7 @@ class HAXMLNet(Settings, Model):
         """
         texts, k = self._checked_query(texts, k)
         for network in (network for model in self.trees_ for network in model.networks):
-            network.encoder.kind = chosen_kind(self.precision, network.device)
+            place(network, network.device, self.precision)
         with processor_threads(self.n_jobs):
             starts = range(0, max(len(texts), 1), BLOCK_DOCUMENTS)
             ranking = joined([self._rank(texts[start : start + BLOCK_DOCUMENTS], k) for start in starts])
@@ -224,7 +224,7 @@ class HAXMLNet(Settings, Model):
         write_neighbours(directory, parts[0].neighbours if parts else None)
 
     def _read_parts(self, saved: SavedModel) -> None:
-        own = {"device": device_for_loading(self.device).type, "precision": self.precision}
+        own = {"device": choose_device_or_other(self.device).type, "precision": self.precision}
         settings = {**self.training_["settings"], **own}
         self.tokenizer_ = WordTokenizer.from_json(saved.text("tokenizer.json"))
         self.trees_ = []

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
-from haxmlnet.config import linear_hard_negatives
+from haxmlnet.config import TrainingConfig, linear_hard_negatives
 from haxmlnet.data.arrays import csr_view, release_pages
 from haxmlnet.data.tokens import TokenArray
 from haxmlnet.errors import ModelError
@@ -31,7 +31,8 @@ from haxmlnet.models.linear_part import (
 )
 from haxmlnet.models.preparation import Labelled, Prepared
 from haxmlnet.network.encoder import BiLSTMEncoder
-from haxmlnet.network.network import LabelAttentionNetwork, LabelHead
+from haxmlnet.network.head import LabelHead
+from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import ABSENT, Ranking, rank
 from haxmlnet.search.descend import Paths, Proposals, search_levels, search_tree
@@ -39,9 +40,9 @@ from haxmlnet.search.fusion import MIN_DOCUMENTS, fit_fusion
 from haxmlnet.settings import LinearTreeSettings
 from haxmlnet.training.candidates import CandidateSource
 from haxmlnet.training.checkpoints import Checkpoints
-from haxmlnet.training.hardware import chosen_device, chosen_kind
+from haxmlnet.training.hardware import choose_device, place
 from haxmlnet.training.loss import TrainingData
-from haxmlnet.training.trainer import Trainer, TrainingPlan
+from haxmlnet.training.trainer import Trainer
 from haxmlnet.tree import LabelTree, build_label_tree, choose_level_sizes, label_features
 
 MAX_FAN_OUT = 16
@@ -136,7 +137,8 @@ def train_tree(
         trainer = Trainer(
             network,
             data,
-            _training_plan(settings, number, levels[0]),
+            TrainingConfig.of(settings),
+            (settings["random_state"], number, levels[0]),
             None if validation is None else partial(validation.ndcg, network, settings["beam"]),
             part_name(number, levels, model.tree),
             progress,
@@ -238,7 +240,7 @@ def new_network(
         torch.manual_seed(int(np.random.default_rng([settings["random_state"], number, levels[0]]).integers(2**62)))
         network = _network_of_shape(word_vectors.clone(), tree, levels, settings)
     network.encoder.words.weight.requires_grad_(settings["train_word_vectors"])
-    return network.to(chosen_device(settings["device"]))
+    return place(network, choose_device(settings["device"]), settings["precision"])
 
 
 def saved_network(
@@ -250,13 +252,13 @@ def saved_network(
         network = _network_of_shape(torch.empty(words.shape), tree, levels, settings)
     _check_arrays(network, arrays, source)
     network.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()}, assign=True)
-    return network.to(chosen_device(settings["device"])).eval()
+    return place(network.eval(), choose_device(settings["device"]), settings["precision"])
 
 
 def _network_of_shape(
     word_vectors: torch.Tensor, tree: LabelTree, levels: range, settings: Mapping[str, Any]
 ) -> LabelAttentionNetwork:
-    device = chosen_device(settings["device"])
+    device = choose_device(settings["device"])
     sparse = device.type != "mps"  # MPS has no sparse gradients
     encoder = BiLSTMEncoder(
         word_vectors,
@@ -265,7 +267,6 @@ def _network_of_shape(
         settings["state_dropout"],
         settings["attend_words"],
         sparse_words=sparse and settings["train_word_vectors"],
-        kind=chosen_kind(settings["precision"], device),
     )
     heads = [
         LabelHead(
@@ -378,14 +379,6 @@ def _grow_tree(prepared: Prepared, settings: Mapping[str, Any], number: int) -> 
         sizes = choose_level_sizes(n_labels, settings["group_size"], settings["max_first_level"], MAX_FAN_OUT)
     rng = np.random.default_rng([settings["random_state"], number])
     return build_label_tree(prepared.label_features, sizes, rng)
-
-
-def _training_plan(settings: Mapping[str, Any], number: int, level: int) -> TrainingPlan:
-    names = (
-        "epochs", "max_steps", "batch_size", "learning_rate", "lr_final_ratio", "warmup", "adaptive_clip",
-        "averaging_start", "patience", "row_moments",
-    )  # fmt: skip
-    return TrainingPlan(**{name: settings[name] for name in names}, seed=(settings["random_state"], number, level))
 
 
 def _trained(trainer: Trainer, checkpoints: Checkpoints | None) -> float:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from haxmlnet.data.cores import usable_cores
-from haxmlnet.network.attention import MAX_PLAIN_WEIGHTS
 from haxmlnet.planning.shape import LevelShape, ModelShape
 from haxmlnet.search.descend import MAX_TOKENS, batch_limit
+from haxmlnet.training.hardware import holds_weights
 from haxmlnet.training.trainer import LEAST_PART
 
 FLOAT = 4
@@ -49,9 +49,7 @@ def step_bytes(shape: ModelShape, network: Sequence[LevelShape]) -> float:
             numbers += WEIGHT_COPIES * weights + (n_parts + 3) * level.table_parameters
             continue
         # The fused kernel holds no weights.
-        numbers += (
-            WEIGHT_COPIES * weights if weights / n_parts <= MAX_PLAIN_WEIGHTS else 0
-        ) + ROW_COPIES * n_rows * row
+        numbers += (WEIGHT_COPIES * weights if holds_weights(int(weights / n_parts)) else 0) + ROW_COPIES * n_rows * row
         if settings["row_moments"]:
             adam = max(adam, ADAM_COPIES * min(n_rows, level.nodes) * row)
     return FLOAT * (numbers + adam)
@@ -67,7 +65,7 @@ def search_bytes(shape: ModelShape, network: Sequence[LevelShape], n_documents: 
     largest = 0.0
     for level in network:
         n_rows, weights = level.prediction_candidates, level.prediction_candidates * longest
-        if level.level > 0 and size * weights > MAX_PLAIN_WEIGHTS:
+        if level.level > 0 and not holds_weights(size * weights):
             weights = 0
         gathered = 2 * n_rows * shape.state_size if level.level else 0
         largest = max(largest, 3 * weights + gathered + 2 * n_rows * max(settings["mlp_sizes"]))

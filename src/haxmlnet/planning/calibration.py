@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from haxmlnet.config import TrainingConfig
 from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
 from haxmlnet.models.tree_model import levels_of_networks, new_network
 from haxmlnet.network.network import LabelAttentionNetwork
@@ -24,7 +25,7 @@ from haxmlnet.search.descend import search_levels
 from haxmlnet.training.candidates import CandidateSource
 from haxmlnet.training.hardware import training_threads
 from haxmlnet.training.loss import TrainingData
-from haxmlnet.training.trainer import LEAST_PART, Trainer, TrainingPlan
+from haxmlnet.training.trainer import LEAST_PART, Trainer
 
 # The time of a step does not depend on the rows of a table, of which it touches few.
 MOST_ROWS = 50_000
@@ -98,24 +99,21 @@ class _StepClock(Progress):
         return float(np.median(np.diff(self.ends)[1:]))
 
 
-class _FoldedTable(nn.Embedding):
-    """A table with fewer rows than there are nodes: nodes share them."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Look nodes up."""
-        return super().forward(input % self.num_embeddings)
-
-
 def _network(shape: ModelShape, levels: range) -> LabelAttentionNetwork:
     words = torch.randn(min(shape.vocabulary, MOST_ROWS), shape.word_size)
     rows = [size if level == 0 else min(size, MOST_ROWS) for level, size in enumerate(shape.level_sizes)]
     network = new_network(words, even_tree(rows), levels, shape.settings, 0)
-    for level in levels:
-        head = network.head(level)
-        head.queries.__class__ = _FoldedTable
-        if head.outputs is not None:
-            head.outputs.__class__ = _FoldedTable
+    for head in network.heads:
+        head.register_forward_pre_hook(_fold_candidates)
     return network
+
+
+def _fold_candidates(head: nn.Module, inputs: tuple[Tensor, Tensor, Tensor | None]) -> tuple[Tensor, ...] | None:
+    """Let nodes share the rows of a table that has fewer than there are nodes."""
+    states, lengths, candidates = inputs
+    if candidates is None:
+        return None
+    return states, lengths, candidates.where(candidates < 0, candidates % head.n_nodes)
 
 
 def _step_seconds(shape: ModelShape, network: LabelAttentionNetwork, seconds: float) -> float:
@@ -131,9 +129,12 @@ def _step_seconds(shape: ModelShape, network: LabelAttentionNetwork, seconds: fl
 def _timed_training(shape: ModelShape, network: LabelAttentionNetwork, batch_size: int, seconds: float) -> float:
     data = _random_data(shape, network.levels, batch_size * (MOST_STEPS + 2))
     clock = _StepClock(seconds)
-    plan = TrainingPlan(1, batch_size, 1e-3, 1.0, 0.0, shape.settings["adaptive_clip"], 1.0, None, (0,))
+    config = replace(
+        TrainingConfig.of(shape.settings), epochs=1, batch_size=batch_size, learning_rate=1e-3, lr_final_ratio=1.0,
+        warmup=0.0, averaging_start=1.0, patience=None, max_steps=None, row_moments=False,
+    )  # fmt: skip
     try:
-        Trainer(network, data, plan, None, "calibration", clock).run()
+        Trainer(network, data, config, (0,), None, "calibration", clock).run()
     except _Enough:
         network.zero_grad()
     return clock.step

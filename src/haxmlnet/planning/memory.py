@@ -10,8 +10,7 @@ from haxmlnet.models.linear_part import learns_anew
 from haxmlnet.planning.batch_memory import FLOAT, n_threads, search_bytes, step_bytes
 from haxmlnet.planning.entries import linear_weights, n_label_features, n_postings, n_tfidf
 from haxmlnet.planning.shape import ModelShape
-from haxmlnet.training.hardware import chosen_device
-from haxmlnet.training.tables import LARGE_TABLE
+from haxmlnet.training.hardware import choose_device, moment_bytes
 from haxmlnet.tree.features import BLOCK_ENTRIES
 
 PREPARING, NETWORKS, LINEAR, PREDICTION = STAGES = ("preparing", "networks", "linear part", "prediction")
@@ -147,13 +146,13 @@ class Memory:
         if self.shape.settings["row_moments"]:
             size -= (2 - ROW_MOMENTS) * FLOAT * sum(tables)
         elif self._is_on_processor:
-            size -= FLOAT * sum(n_numbers for n_numbers in tables if n_numbers >= LARGE_TABLE)
+            size -= sum(2 * (FLOAT - moment_bytes(n_numbers)) * n_numbers for n_numbers in tables)
         return {NETWORKS: size}
 
     @property
     def _is_on_processor(self) -> bool:
         device = self.shape.settings["device"]
-        return bool((chosen_device(device).type if device == "auto" else device) == "cpu")
+        return bool((choose_device(device).type if device == "auto" else device) == "cpu")
 
     @property
     def _tables(self) -> list[int]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,10 +14,9 @@ from numpy.typing import NDArray
 
 from haxmlnet.data.shapes import few_counts
 from haxmlnet.data.tokens import TokenArray, length_sorted_batches
-from haxmlnet.network.memory import kept_memory
-from haxmlnet.network.network import LabelAttentionNetwork
-from haxmlnet.network.workers import one_thread_each, workers
+from haxmlnet.network.network import LabelAttentionNetwork, path_probabilities
 from haxmlnet.ranking import ABSENT, Ranking, rank
+from haxmlnet.training.hardware import kept_memory, one_thread, side_by_side, workers
 from haxmlnet.tree import LabelTree, ancestors_of, children_of, marked_in_rows, parents_of, values_in_rows
 
 # Numbers in the largest array of a prediction batch, (B, C, H): 64 MB of float32 for each thread.
@@ -100,7 +101,7 @@ def search_levels(
     n_workers = min(n_threads, len(batches))
     try:
         with (
-            kept_memory() if len(batches) > 1 and network.device.type == "cpu" else nullcontext(),
+            kept_memory(network.device) if len(batches) > 1 else nullcontext(),
             workers(n_workers) as run,
         ):
             for rows, best in run(search_batch, batches):
@@ -130,30 +131,26 @@ def _search_batch(
     scored: list[tuple[NDArray[np.int32], NDArray[np.float32]]] = []
     if above is not None:
         scored = [(above.ids, above.logits[..., level]) for level in range(above.logits.shape[-1])]
+    jobs: list[Callable[[], Any]] = [partial(network.encode, tokens, lengths), propose]
+    states, proposed = side_by_side(jobs) if len(tokens) == 1 else [job() for job in jobs]
     with (
         network.autocast(),
-        # Two threads on one document would wait for each other at every word, and at every small product.
-        one_thread_each(propose) if len(tokens) == 1 and device.type == "cpu" else nullcontext((map, propose)) as (
-            run,
-            proposed,
-        ),
+        # Two threads on one document would wait for each other at every small matmul.
+        one_thread() if len(tokens) == 1 and device.type == "cpu" else nullcontext(),
     ):
-        states = network.encode(tokens, lengths, run=run)
         for level in network.levels:
             nodes = np.broadcast_to(
                 np.arange(tree.level_sizes[level], dtype=np.int32), (len(tokens), tree.level_sizes[level])
             )
-            candidates, n_present, parent_scores, kept = None, None, None, None
+            candidates, parent_scores = None, None
+            kept = _ancestors(tree, proposed, level)
             if ranking is not None:
-                kept = _ancestors(tree, proposed(), level)
-                nodes, parent_scores = _candidates(tree, level, ranking, beam, kept)
-                candidates = torch.from_numpy(np.maximum(nodes, 0).astype(np.int64)).to(device)
-                n_present = _present(nodes)
-            logits = network.head(level)(states, lengths, candidates, n_present).float().cpu().numpy()
-            if ranking is None:  # what is proposed may still be on its way until now
-                kept = _ancestors(tree, proposed(), level)
+                nodes, above_scores = _candidates(tree, level, ranking, beam, kept)
+                candidates = torch.from_numpy(nodes.astype(np.int64)).to(device)
+                parent_scores = torch.from_numpy(above_scores)
+            logits = network.head(level)(states, lengths, candidates).float().cpu().numpy()
             scored.append((nodes, logits))
-            scores = probabilities(logits, parent_scores)
+            scores = path_probabilities(torch.from_numpy(logits), parent_scores).numpy()
             if kept is not None:
                 nodes, scores = _best_and_kept(nodes, scores, kept, widths[level])
             ranking = rank(nodes, scores, widths[level], None, tree.level_sizes[level])
@@ -198,12 +195,6 @@ def _path_logits(
     return np.stack(columns[::-1], axis=-1)
 
 
-def probabilities(logits: NDArray[np.float32], parent_scores: NDArray[np.float32] | None) -> NDArray[np.float32]:
-    """Give P(node | its parent), times the scores of the parents."""
-    own: NDArray[np.float32] = torch.from_numpy(logits).sigmoid().numpy()  # scipy's takes a tenth of a second to import
-    return own if parent_scores is None else own * parent_scores
-
-
 def _candidates(
     tree: LabelTree, level: int, above: Ranking, beam: int, kept: NDArray[np.int32] | None
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
@@ -217,12 +208,6 @@ def _candidates(
     if n_absent == 0:
         return nodes, scores
     return np.pad(nodes, ((0, 0), (0, n_absent)), constant_values=ABSENT), np.pad(scores, ((0, 0), (0, n_absent)))
-
-
-def _present(nodes: NDArray[np.int32]) -> list[int]:
-    """Count the nodes (B, C) of each document up to the last that is there."""
-    counts: list[int] = (nodes.shape[1] - (nodes != ABSENT)[:, ::-1].argmax(axis=1)).tolist()
-    return counts
 
 
 def _children_and_kept(
