@@ -117,12 +117,12 @@ class AttentionTree:
     ) -> Iterator[tuple[NDArray[np.int64], R]]:
         """Work on documents of similar lengths together; all blocks of a round take equally long."""
         lengths = self._tokens(documents).lengths
-        on_processor = self.networks[0].device.type == "cpu"
+        device = self.networks[0].device
         state_size = max(network.encoder.state_size for network in self.networks)
-        n_threads = n_threads if on_processor else 1
+        n_threads = n_threads if device.type == "cpu" else 1
         most_tokens = even_share(lengths, n_threads, max(STATES_OF_BLOCK // state_size, MAX_TOKENS))
         blocks = list(length_sorted_batches(lengths, MAX_BLOCK, most_tokens))
-        return map_in_threads(lambda rows: work(documents.take(rows)), blocks, n_threads)
+        return map_in_threads(lambda rows: work(documents.take(rows)), blocks, n_threads, device)
 
     def run_jobs(self, jobs: Sequence[Callable[[], R]], documents: Documents) -> list[R]:
         """Examine a single document side by side, as nobody else needs the threads."""

@@ -141,7 +141,7 @@ def _train_networks(inputs: NDArray[np.float32], targets: NDArray[np.float32], d
     import torch
     from torch import nn
 
-    from haxmlnet.network.workers import one_thread
+    from haxmlnet.training.hardware import one_thread
 
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)

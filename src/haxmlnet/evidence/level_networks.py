@@ -16,7 +16,8 @@ from haxmlnet.errors import ModelError
 from haxmlnet.evidence.fold import Fold
 from haxmlnet.evidence.protocol import Frame, Run
 from haxmlnet.network.encoder import BiLSTMEncoder
-from haxmlnet.network.network import LabelAttentionNetwork, LabelHead
+from haxmlnet.network.head import LabelHead
+from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.training.hardware import choose_device, place
 from haxmlnet.tree import LabelTree
 
@@ -40,7 +41,7 @@ def new_network(word_vectors: torch.Tensor, tree: LabelTree, levels: range, run:
         torch.manual_seed(int(np.random.default_rng(seed).integers(2**62)))
         network = build_network(word_vectors.clone(), tree, levels, config)
     network.encoder.words.weight.requires_grad_(config.network.train_word_vectors)
-    return place(network, config.machine.device, config.machine.precision)
+    return place(network, choose_device(config.machine.device), config.machine.precision)
 
 
 def saved_network(arrays: Mapping[str, NDArray[Any]], levels: range, frame: Frame) -> LabelAttentionNetwork:
@@ -51,7 +52,7 @@ def saved_network(arrays: Mapping[str, NDArray[Any]], levels: range, frame: Fram
     check_weights(network, arrays, frame.source)
     network.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()}, assign=True)
     machine = frame.config.machine
-    return place(network.eval(), machine.device, machine.precision)
+    return place(network.eval(), choose_device(machine.device), machine.precision)
 
 
 def build_network(

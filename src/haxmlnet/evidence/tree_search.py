@@ -14,10 +14,9 @@ from torch import Tensor
 
 from haxmlnet.data.shapes import few_counts
 from haxmlnet.data.tokens import TokenArray, length_sorted_batches
-from haxmlnet.network.memory import kept_memory
 from haxmlnet.network.network import LabelAttentionNetwork
-from haxmlnet.network.workers import workers
 from haxmlnet.ranking import ABSENT, Ranking, rank
+from haxmlnet.training.hardware import kept_memory, workers
 from haxmlnet.tree import LabelTree, ancestors_of, children_of, marked_in_rows, values_in_rows
 
 # Elements of the largest array of a batch, (B, C, H): 64 MB of float32 for each thread.
@@ -141,7 +140,7 @@ def search_network(
         n_threads = torch.get_num_threads() if network.device.type == "cpu" else 1
         most_tokens = even_share(tokens.lengths, n_threads, MAX_TOKENS)
         batches = list(length_sorted_batches(tokens.lengths, limit, most_tokens))
-        for rows, best in map_in_threads(search_batch, batches, n_threads):
+        for rows, best in map_in_threads(search_batch, batches, n_threads, network.device):
             ids[rows, : best.ids.shape[1]] = best.ids
             scores[rows, : best.ids.shape[1]] = best.scores
             advance(len(rows))
@@ -151,11 +150,14 @@ def search_network(
 
 
 def map_in_threads(
-    work: Callable[[NDArray[np.int64]], R], blocks: Sequence[NDArray[np.int64]], n_threads: int
+    work: Callable[[NDArray[np.int64]], R],
+    blocks: Sequence[NDArray[np.int64]],
+    n_threads: int,
+    device: torch.device,
 ) -> Iterator[tuple[NDArray[np.int64], R]]:
     """Apply work to blocks of documents, each in one thread; give the rows and the result of each, in order."""
     n_workers = min(n_threads, len(blocks))
-    with kept_memory() if len(blocks) > 1 else nullcontext(), workers(n_workers) as run:
+    with kept_memory(device) if len(blocks) > 1 else nullcontext(), workers(n_workers) as run:
         yield from zip(blocks, run(work, blocks), strict=True)
 
 

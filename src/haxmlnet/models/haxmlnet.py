@@ -32,9 +32,8 @@ from haxmlnet.settings import Settings, check_settings, preset, resolve_settings
 from haxmlnet.training.checkpoints import Checkpoints, training_identity
 from haxmlnet.training.hardware import (
     choose_device,
+    choose_device_or_other,
     choose_dtype,
-    device_for_loading,
-    dtype_name,
     processor_threads,
     training_threads,
 )
@@ -159,7 +158,7 @@ class HAXMLNet(Settings, EvidenceModel):
         return {
             "n_validation": n_validation,
             "validation_nDCG@5": [round(self._attention(n).validation_score, 4) for n in range(len(self.trees_))],
-            "threads": n_threads, "device": device.type, "dtype": dtype_name(choose_dtype(machine.precision, device)),
+            "threads": n_threads, "device": device.type, "dtype": str(choose_dtype(machine.precision, device)).removeprefix("torch."),
             "torch_version": torch.__version__, "settings": settings,
         }  # fmt: skip
 
@@ -169,7 +168,7 @@ class HAXMLNet(Settings, EvidenceModel):
 
     def _read_parts(self, saved: SavedModel) -> None:
         super()._read_parts(saved)
-        own = {"device": device_for_loading(self.device).type, "precision": self.precision}
+        own = {"device": choose_device_or_other(self.device).type, "precision": self.precision}
         self._read_trees(saved, haxmlnet_config({**self.training_["settings"], **own}, len(self.label_index_)))
 
     def describe(self) -> dict[str, Any]:

@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from haxmlnet.network.products import has_short_products
 
 from haxmlnet.network import reading
 from haxmlnet.network.encoder import BiLSTMEncoder
-from haxmlnet.network.products import has_short_products
 
 N_WORDS, WORD_SIZE, HIDDEN = 30, 6, 12
 

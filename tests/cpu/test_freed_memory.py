@@ -5,11 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from haxmlnet.network import memory
-from haxmlnet.network.memory import give_memory_back, kept_memory
+from haxmlnet.cpu import freed_memory
+from haxmlnet.cpu.freed_memory import give_memory_back, kept_memory
 
 resource = pytest.importorskip("resource")
-pytestmark = pytest.mark.skipif(memory._glibc() is None, reason="needs glibc")
+pytestmark = pytest.mark.skipif(freed_memory._glibc() is None, reason="needs glibc")
 
 
 def faults_of_many_arrays() -> int:
@@ -45,14 +45,14 @@ def test_blocks_nest():
     with kept_memory():
         with kept_memory():
             pass
-        assert memory._n_blocks == 1
+        assert freed_memory._n_blocks == 1
         faults_of_many_arrays()
         assert faults_of_many_arrays() < 2_000
-    assert memory._n_blocks == 0
+    assert freed_memory._n_blocks == 0
 
 
 def test_elsewhere_it_does_nothing(monkeypatch):
-    monkeypatch.setattr(memory, "_glibc", lambda: None)
+    monkeypatch.setattr(freed_memory, "_glibc", lambda: None)
     with kept_memory():
-        assert memory._n_blocks == 0
+        assert freed_memory._n_blocks == 0
     give_memory_back()

@@ -1,6 +1,6 @@
-"""The loops of `tables.py`, compiled by numba; they hold no lock, so that threads work on columns side by side.
+"""The loops of lazy Adam, compiled by numba; they hold no lock, so that threads work on columns side by side.
 
-A division that might raise would keep a loop from using vectors: hence numpy's way with errors.
+A division that might raise would keep a loop from being vectorized: hence numpy's way with errors.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ def update_rows(  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def update_rows_with_short_moments(  # type: ignore[no-untyped-def]
+def update_rows_in_bfloat16(  # type: ignore[no-untyped-def]
     rows, sums, shrink, table, means, squares, first, last, decay, square_decay, rate, least, step
 ):
-    """Do the same where moments are the upper 16 bits of float32.
+    """Do the same where moments are bfloat16, the upper 16 bits of float32.
 
     Squares change by less than such a number can tell, so they are rounded up or down by chance, which keeps
     their mean right. The chance depends on row, column and step alone.

@@ -5,11 +5,13 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 
 import pytest
 import torch
 
-from haxmlnet.network.workers import _helper, one_thread_each, workers
+from haxmlnet.cpu.threads import _helper, side_by_side, workers
 
 
 @pytest.fixture(autouse=True)
@@ -102,10 +104,6 @@ def test_an_exception_between_the_parts_does_not_wait_for_all_of_them():
     assert threads_of_a_new_thread() == 4
 
 
-def nothing() -> None:
-    return None
-
-
 def test_two_jobs_have_a_thread_each_without_gradients():
     met = threading.Barrier(2, timeout=30)
 
@@ -114,75 +112,74 @@ def test_two_jobs_have_a_thread_each_without_gradients():
         return number, torch.get_num_threads(), torch.is_grad_enabled()
 
     for _ in range(2):
-        with one_thread_each(nothing) as (run, _), torch.inference_mode():
-            assert list(run(job, [1, 2])) == [(1, 1, False), (2, 1, False)]
+        assert side_by_side([partial(job, 1), partial(job, 2)]) == [(1, 1, False), (2, 1, False)]
+        assert torch.is_grad_enabled()
         assert torch.get_num_threads() == 4
         assert threads_of_a_new_thread() == 4
 
 
-def test_a_busy_helper_is_not_waited_for():
-    with one_thread_each(nothing) as (run, _):
-        busy = threading.Event()
-        helper = _helper(os.getpid())
-        blocking = helper.submit(busy.wait, 30)
-        threads = list(run(lambda number: threading.current_thread(), [1, 2]))
-        busy.set()
-        assert blocking.result()
-    assert threads == [threading.current_thread()] * 2
-
-
-def test_the_thread_goes_on_with_the_work_behind_once():
-    threads = []
-
-    def behind() -> int:
-        threads.append(threading.current_thread())
-        assert torch.get_num_threads() == 1
-        assert not torch.is_grad_enabled()
-        return 7
-
-    with one_thread_each(behind) as (run, result), torch.inference_mode():
-        list(run(str, [1, 2]))
-        _helper(os.getpid()).submit(str).result()  # it has done all that was asked of it before
-        list(run(str, [1, 2]))
-        assert [result(), result()] == [7, 7]
-    assert len(threads) == 1
-    assert threads[0] is not threading.current_thread()
-
-
-def test_work_behind_that_nobody_has_begun_is_done_by_who_needs_it():
-    threads = []
-    busy = threading.Event()
-    blocking = _helper(os.getpid()).submit(busy.wait, 30)
-    with one_thread_each(lambda: threads.append(threading.current_thread())) as (run, result):
-        list(run(str, [1, 2]))
-        result()
-        result()
-    busy.set()
+@contextmanager
+def busy_helper() -> Iterator[None]:
+    done = threading.Event()
+    blocking = _helper(os.getpid()).submit(done.wait, 30)
+    yield
+    done.set()
     assert blocking.result()
-    assert threads == [threading.current_thread()]
+
+
+def test_a_busy_helper_is_not_waited_for():
+    with busy_helper():
+        assert side_by_side([threading.current_thread] * 3) == [threading.current_thread()] * 3
+
+
+def test_jobs_may_have_jobs_of_their_own():
+    def job(depth: int) -> int:
+        return 1 if depth == 0 else sum(side_by_side([partial(job, depth - 1)] * 3))
+
+    assert job(4) == 81
+    assert torch.get_num_threads() == 4
+
+
+def test_the_helper_does_the_jobs_of_a_job_while_it_is_free():
+    met = threading.Barrier(2, timeout=30)
+    freed = threading.Event()
+
+    def first() -> list[object]:
+        assert freed.wait(30)
+        return side_by_side([met.wait, met.wait])
+
+    assert sorted(side_by_side([first, freed.set])[0]) == [0, 1]
 
 
 def test_an_error_of_either_job_is_raised():
     for wrong in (1, 2):
-        with one_thread_each(nothing) as (run, _), pytest.raises(ZeroDivisionError):
-            list(run(lambda number, wrong=wrong: 1 / (number - wrong), [1, 2]))
+        with pytest.raises(ZeroDivisionError):
+            side_by_side([lambda number=number, wrong=wrong: 1 / (number - wrong) for number in (1, 2)])
+        assert torch.get_num_threads() == 4
+        assert side_by_side([lambda: 1, lambda: 2]) == [1, 2]
+
+
+def test_a_job_that_nobody_has_begun_is_dropped_after_an_error():
+    done: list[int] = []
+    with busy_helper(), pytest.raises(ZeroDivisionError):
+        side_by_side([lambda: 1 / 0, lambda: done.append(1)])
+    assert side_by_side([lambda: 1, lambda: 2]) == [1, 2]
+    assert not done
 
 
 def test_who_may_use_one_thread_alone_gets_no_other():
     torch.set_num_threads(1)
-    with one_thread_each(nothing) as (run, _):
-        assert set(run(lambda number: threading.current_thread(), [1, 2])) == {threading.current_thread()}
+    assert side_by_side([threading.current_thread] * 2) == [threading.current_thread()] * 2
+    assert side_by_side([torch.is_grad_enabled]) == [False]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs copies of processes")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_copy_of_the_process_has_a_helper_of_its_own():
-    with one_thread_each(nothing) as (run, _):
-        list(run(str, [1, 2]))
+    side_by_side([str, str])
     process = os.fork()
     if process == 0:
-        with one_thread_each(nothing) as (run, _):
-            os._exit(0 if list(run(str, [1, 2])) == ["1", "2"] else 1)
+        os._exit(0 if side_by_side([int, str]) == [0, ""] else 1)
     for _ in range(3000):
         finished, code = os.waitpid(process, os.WNOHANG)
         if finished:
