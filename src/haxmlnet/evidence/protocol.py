@@ -72,8 +72,10 @@ class Evidence(Protocol):
 class RankingEvidence(Evidence, Protocol):
     """Evidence that can rank labels alone, as the first of a model must; it also knows how its work is divided."""
 
-    beam: int
-    """Best nodes of each level whose children are scored."""
+    @property
+    def beam(self) -> int:
+        """Best nodes of each level whose children are scored."""
+        ...
 
     def examine(self, documents: Documents) -> RankingFindings:
         """Look at a block of documents."""
@@ -93,7 +95,10 @@ class RankingEvidence(Evidence, Protocol):
 class Findings(Protocol):
     """What one piece of evidence found in a block of documents. It keeps what it computed, for later questions."""
 
-    proposals: LabelIds  # (B, W), best first
+    @property
+    def proposals(self) -> LabelIds:
+        """Labels (B, W) that may be right, best first."""
+        ...
 
     def features(self, candidates: LabelIds) -> Features:
         """Give the features of candidates (B, C) of each document."""

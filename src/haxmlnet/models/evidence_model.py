@@ -28,7 +28,6 @@ AVERAGED = 128
 class EvidenceModel(DocumentModel):
     """Trains evidence on most documents, a fusion on those held out, and ranks labels by what both say."""
 
-    beam: int | None
     trees_: list[FusedTree]
 
     @abstractmethod
@@ -55,7 +54,7 @@ class EvidenceModel(DocumentModel):
 
     def _rank_in_threads(self, documents: Documents, k: int, n_threads: int) -> Ranking:
         """Average the rankings of all trees."""
-        trees = [tree.with_beam(self.beam) for tree in self.trees_]
+        trees = [tree.with_beam(self.get_params()["beam"]) for tree in self.trees_]
         if len(trees) == 1:
             return trees[0].rank(documents, k, n_threads)
         width = min(AVERAGED, len(self.label_index_))

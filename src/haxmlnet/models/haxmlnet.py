@@ -58,7 +58,7 @@ class HAXMLNet(Settings, EvidenceModel):
         neighbors: list[type[Evidence]] = [NearestDocuments] * config.fusion.neighbours
         return [AttentionTree, ClassifierTree, LabelFrequency, *names, *neighbors]
 
-    def fit(
+    def fit(  # type: ignore[override]
         self,
         texts: Sequence[str],
         labels: Any,
@@ -140,6 +140,7 @@ class HAXMLNet(Settings, EvidenceModel):
         settings = resolve_settings(self._check_settings(), len(whole), len(whole.label_index))
         config = haxmlnet_config(settings, len(whole.label_index))
         machine, device = config.machine, choose_device(config.machine.device)
+        dtype = choose_dtype(machine.precision, device)
         if machine.check_memory:
             assert whole.corpus is not None
             refuse_what_does_not_fit(whole.corpus, settings, has_checkpoints=checkpoint_dir is not None)
@@ -158,7 +159,7 @@ class HAXMLNet(Settings, EvidenceModel):
         return {
             "n_validation": n_validation,
             "validation_nDCG@5": [round(self._attention(n).validation_score, 4) for n in range(len(self.trees_))],
-            "threads": n_threads, "device": device.type, "dtype": str(choose_dtype(machine.precision, device)).removeprefix("torch."),
+            "threads": n_threads, "device": device.type, "dtype": str(dtype).removeprefix("torch."),
             "torch_version": torch.__version__, "settings": settings,
         }  # fmt: skip
 
