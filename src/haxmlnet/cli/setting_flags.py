@@ -45,12 +45,16 @@ def add_setting_flags(parser: argparse.ArgumentParser) -> None:
                 )  # fmt: skip
 
 
+def describe_default(field: dataclasses.Field[Any]) -> str:
+    """Say what the default of a setting is, also where None stands for a choice by the size of the data."""
+    if field.default is None:
+        return "none" if field.name in OFF_BY_DEFAULT else "by the size of the data"
+    return str(field.default)
+
+
 def _explain(field: dataclasses.Field[Any]) -> str:
-    default = field.default
-    if default is None:
-        default = "none" if field.name in OFF_BY_DEFAULT else "by the size of the data"
     choices = f" One of {', '.join(field.metadata['choices'])}." if field.metadata["choices"] else ""
-    return f"{field.metadata['help']}{choices} [{default}]".replace("%", "%%")
+    return f"{field.metadata['help']}{choices} [{describe_default(field)}]".replace("%", "%%")
 
 
 def _make_parser(wanted: type) -> Callable[[str], Any]:
