@@ -32,7 +32,7 @@ COLUMNS = "100"
 LONGEST_SIGNATURE = 88
 NOTE = "<!-- Made by docs/build_reference.py. Do not edit: change the code and run `make reference`. -->"
 
-TYPE_NAMES = {int: "whole number", float: "number", bool: "true or false", str: "text", tuple: "whole numbers"}
+TYPE_NAMES = {int: "integer", float: "number", bool: "true or false", str: "string", tuple: "integers"}
 SETTING_COLUMNS = ("setting", "flag", "type", "default", "values", "what it does")
 SIZES = ((5_000, 1_000), (50_000, 4_000), (500_000, 100_000), (2_000_000, 500_000))
 """Data sets (documents, labels) for which the page shows what is chosen by size."""

@@ -100,8 +100,8 @@ def test_values_from_toml():
 
 @pytest.mark.parametrize("value", ["3", 2.5, True, float("nan"), float("inf"), [3], object(), 10**400, 1j, b"3"])
 @pytest.mark.parametrize("name", of_type(int))
-def test_a_whole_number_is_nothing_else(name, value):
-    assert refused(name, value).startswith(f"{name} must be a whole number, got ")
+def test_an_integer_is_nothing_else(name, value):
+    assert refused(name, value).startswith(f"{name} must be an integer, got ")
 
 
 @pytest.mark.parametrize("value", ["0.5", True, np.True_, float("nan"), float("-inf"), [0.5], 10**400])
@@ -130,8 +130,8 @@ def test_a_list_is_nothing_else(value):
 
 
 @pytest.mark.parametrize("value", [[0], [-1], [64, 2.5], ["64"], [True], [[64]], [None]])
-def test_lists_hold_positive_whole_numbers(value):
-    assert refused("level_sizes", value).startswith("level_sizes must be a list of positive whole numbers, got ")
+def test_lists_hold_positive_integers(value):
+    assert refused("level_sizes", value).startswith("level_sizes must be a list of positive integers, got ")
 
 
 def test_the_shared_network_has_a_hidden_layer():

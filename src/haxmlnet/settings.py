@@ -260,7 +260,7 @@ def settings_of(estimator: Any, of: type[Any] = Settings) -> dict[str, Any]:
 
 
 def check_settings(values: Mapping[str, Any], of: type[Any] = Settings) -> dict[str, Any]:
-    """Check names, types and ranges; whole numbers may come as floats, and tuples as lists."""
+    """Check names, types and ranges; integers may come as floats, and tuples as lists."""
     fields, checked = setting_fields(of), {}
     for name in values:
         if name not in fields:
@@ -281,14 +281,14 @@ def _convert(name: str, wanted: type, value: Any) -> Any:
     if wanted is tuple and isinstance(value, list | tuple):
         if all(_is_whole(item) and item > 0 for item in value):
             return tuple(int(item) for item in value)
-        raise SettingError(f"{name} must be a list of positive whole numbers, got {value!r}.")
+        raise SettingError(f"{name} must be a list of positive integers, got {value!r}.")
     if wanted is int and _is_whole(value):
         return int(value)
     if wanted is float and _is_finite(value):
         return float(value)
     if wanted in (bool, str) and isinstance(value, wanted):
         return value
-    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text", tuple: "a list"}
+    names = {int: "an integer", float: "a number", bool: "true or false", str: "a string", tuple: "a list"}
     raise SettingError(f"{name} must be {names[wanted]}, got {value!r}.")
 
 

@@ -23,8 +23,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("input", metavar="IN", help="file or directory of documents, or - for standard input")
     parser.add_argument("output", metavar="OUT", help="file to write")
+    formats = (*OUTPUT_FORMATS, *FEATURE_OUTPUT_FORMATS)
     parser.add_argument(
-        "--to", choices=(*OUTPUT_FORMATS, *FEATURE_OUTPUT_FORMATS), help="format of OUT; default: from its name"
+        "--to",
+        choices=formats,
+        metavar="FORMAT",
+        help=f"format of OUT, {', '.join(formats)}; default: determined by its name",
     )
     parser.add_argument("--drop-ids", action="store_true", help="renumber the documents in formats without ids")
     add_reading_flags(parser, labels=True)

@@ -20,50 +20,35 @@ def add_reading_flags(
     on_error: str = "stop",
 ) -> None:
     """Add the flags that say how to read a file of documents."""
-    group = parser.add_argument_group("reading files")
-    group.add_argument(
+    add = parser.add_argument_group("reading files").add_argument
+    add(
         format_flag,
         dest="input_format",
         choices=tuple(FORMATS),
-        help="format of the file; default: detected from its name and content",
+        metavar="FORMAT",
+        help=f"format of the file, {', '.join(FORMATS)}; default: detected from its name and content",
     )
-    group.add_argument(
+    add(
         "--text-field",
         metavar="NAME[,NAME]",
         help="field(s) or column(s) with the text; default: text, or title and content",
     )
-    group.add_argument(
-        "--id-field",
-        metavar="NAME",
-        default="id",
-        help="field or column with the id; default: id, else the line number",
-    )
+    add("--id-field", metavar="NAME", default="id", help="field or column with the id; default: id, else line number")
     if labels:
-        group.add_argument(
-            "--label-field",
-            metavar="NAME",
-            default="labels",
-            help="field or column with the labels; default: labels",
-        )
-        group.add_argument(
+        add("--label-field", metavar="NAME", default="labels", help="field or column with the labels; default: labels")
+        add(
             "--label-separator",
             metavar="TEXT",
             help="separator of labels within a string; default: ; in CSV, TSV and Parquet",
         )
-    group.add_argument(
-        "--first-index",
-        type=int,
-        choices=(0, 1),
-        default=0,
-        help="index of the first feature in svmlight files [0]",
-    )
-    group.add_argument(
+    add("--first-index", type=int, choices=(0, 1), default=0, help="index of the first feature in svmlight files [0]")
+    add(
         "--split",
         choices=("train", "test"),
         default=split,
         help=f"which documents to take from a directory that holds both [{split}]",
     )
-    group.add_argument(
+    add(
         "--on-error",
         choices=("stop", "skip"),
         default=on_error,

@@ -64,7 +64,7 @@ def _make_parser(wanted: type) -> Callable[[str], Any]:
                 return tuple(int(part) for part in text.strip("()[] ").split(",") if part.strip())
             return wanted(text)
         except ValueError:
-            names = {int: "a whole number", float: "a number", tuple: "whole numbers separated by commas"}
+            names = {int: "an integer", float: "a number", tuple: "integers separated by commas"}
             raise argparse.ArgumentTypeError(f"expected {names[wanted]}, got {text!r}") from None
 
     return parse
