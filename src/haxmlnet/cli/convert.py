@@ -28,7 +28,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--to",
         choices=formats,
         metavar="FORMAT",
-        help=f"format of OUT, {', '.join(formats)}; default: determined by its name",
+        help=f"format of OUT: {', '.join(formats)}; default: determined by its name",
     )
     parser.add_argument("--drop-ids", action="store_true", help="renumber the documents in formats without ids")
     add_reading_flags(parser, labels=True)

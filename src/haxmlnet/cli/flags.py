@@ -26,7 +26,7 @@ def add_reading_flags(
         dest="input_format",
         choices=tuple(FORMATS),
         metavar="FORMAT",
-        help=f"format of the file, {', '.join(FORMATS)}; default: detected from its name and content",
+        help=f"format of the file: {', '.join(FORMATS)}; default: detected from its name and content",
     )
     add(
         "--text-field",
