@@ -130,9 +130,9 @@ def train_and_save(directory: Path, model_directory: Path, settings: Figures) ->
 
 def planned_bytes(corpus: PreparedCorpus, settings: Figures) -> int:
     """Give the peak memory that `haxmlnet plan` expects of the training."""
-    from haxmlnet.planning.memory import Memory
-    from haxmlnet.planning.shape import ModelShape
+    from haxmlnet.planning.model_shape import ModelShape
     from haxmlnet.planning.sizes import DataSizes
+    from haxmlnet.planning.training_memory import Memory
 
     return Memory(ModelShape(DataSizes.of_corpus(corpus), decided(settings, corpus))).training_peak
 

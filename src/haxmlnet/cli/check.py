@@ -13,7 +13,7 @@ from haxmlnet.cli.flags import add_reading_flags, read_options
 from haxmlnet.errors import DataError
 
 if TYPE_CHECKING:
-    from haxmlnet.data.readers import ReadOptions
+    from haxmlnet.data import ReadOptions
     from haxmlnet.data.survey import Survey
 
 SUMMARY = "look at data before training"
@@ -90,8 +90,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _survey(path: str, options: ReadOptions, quiet: bool) -> tuple[Survey, dict[str, Any]]:
     from haxmlnet.cli.console import count_items, make_progress
-    from haxmlnet.data import SkipReport, iterate_documents
-    from haxmlnet.data.readers import is_sparse, read_features
+    from haxmlnet.data import SkipReport, is_sparse, iterate_documents, read_features
     from haxmlnet.data.survey import survey_documents, survey_features
 
     skipped = SkipReport()

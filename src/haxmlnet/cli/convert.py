@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 
 from haxmlnet.cli.flags import add_reading_flags, read_options
-from haxmlnet.data.document_writers import OUTPUT_FORMATS, output_format, write_documents
-from haxmlnet.data.feature_writers import FEATURE_OUTPUT_FORMATS, feature_output_format, write_features
+from haxmlnet.data import FEATURE_OUTPUT_FORMATS, OUTPUT_FORMATS, write_documents, write_features
+from haxmlnet.data.document_writers import output_format
+from haxmlnet.data.feature_writers import feature_output_format
 from haxmlnet.errors import SettingError
 
 SUMMARY = "write documents in another format"
@@ -37,8 +38,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Read, write, count."""
     from haxmlnet.cli.console import count_items, make_progress, report_skipped
-    from haxmlnet.data import SkipReport, iterate_documents
-    from haxmlnet.data.readers import is_sparse, read_features
+    from haxmlnet.data import SkipReport, is_sparse, iterate_documents, read_features
 
     source, out, options = arguments.input, arguments.output, read_options(arguments)
     sparse = is_sparse(source, options)

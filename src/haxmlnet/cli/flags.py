@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from haxmlnet.data.readers import FORMATS, ReadOptions
+from haxmlnet.data import FORMATS, ReadOptions
 
 
 def add_quiet_flag(parser: argparse.ArgumentParser) -> None:

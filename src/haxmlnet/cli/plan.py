@@ -16,7 +16,7 @@ from haxmlnet.cli.setting_flags import add_setting_flags, choose_settings
 from haxmlnet.errors import SettingError
 
 if TYPE_CHECKING:
-    from haxmlnet.planning.plan import Plan
+    from haxmlnet.planning.forecast import Plan
     from haxmlnet.progress import Progress
 
 DOES_NOT_FIT = 3
@@ -54,14 +54,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.input is None and not (arguments.labels and arguments.documents):
         raise SettingError("plan: without DATA, --labels and --documents are needed. Give both, or a file.")
     from haxmlnet.cli.console import make_progress, print_table
-    from haxmlnet.planning.times import measured_times
+    from haxmlnet.planning.times import measure_times
 
     progress = make_progress(arguments.quiet)
     plan = _make_plan(arguments, settings, progress)
     times = None
     if plan.fits and not arguments.no_calibration:
         progress.say("timing a few steps ...")
-        times = measured_times(plan.shape)
+        times = measure_times(plan.shape)
 
     description = plan.describe()
     if arguments.json:

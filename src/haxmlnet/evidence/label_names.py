@@ -5,9 +5,9 @@ A label that training has seen once or twice is known by its name, if it has one
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import numba
 import numpy as np
@@ -15,14 +15,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from haxmlnet.data.arrays import csr_view
-from haxmlnet.data.labels import LabelIndex
 from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
 from haxmlnet.errors import ModelError
-from haxmlnet.linear.kernels import unsigned
+from haxmlnet.evidence.fold import Fold
+from haxmlnet.evidence.protocol import Documents, Features, Frame, LabelIds, Reasons, Run
 from haxmlnet.ranking import ABSENT, best_positions
-from haxmlnet.text.tokenizer import WordTokenizer
+from haxmlnet.tree import LabelTree
 
-N_SIGNALS = 3
 # A name is mentioned where a document has words of at least this part of its weight.
 LEAST_SHARE = 0.6
 # A label is found by these rarest words of its name.
@@ -41,10 +40,24 @@ class LabelNames:
     """The weight of all words of a name, those that no document has included."""
     labels_of: sp.csr_array  # (words, labels)
     """For each word the labels among whose rarest words it is."""
+    n_proposals: int
+
+    name: ClassVar[str] = "label_names"
+    of_tree: ClassVar[bool] = False
+    feature_names: ClassVar[tuple[str, ...]] = ("share of the name", "weight mentioned", "weight not mentioned")
 
     @classmethod
-    def from_words(cls, words: TokenArray, idf: NDArray[np.float32]) -> LabelNames:
-        """Make them of the word ids of each name; a word weighs its idf, one that training lacks the most."""
+    def train(cls, fold: Fold, tree: LabelTree, run: Run) -> Self | None:
+        """Look the names up in the vocabulary; None where they say nothing."""
+        names = fold.label_index.names
+        if fold.tokenizer is None or not have_letters(names):
+            return None
+        words = fold.tokenizer.encode([str(name) for name in names])
+        return cls.from_words(words, fold.idf, run.config.search.n_candidates // 2)
+
+    @classmethod
+    def from_words(cls, words: TokenArray, idf: NDArray[np.float32], n_proposals: int) -> Self:
+        """Weigh the word ids of each name by idf; a word that training lacks weighs most."""
         packed = words.packed()
         owners, ids = np.repeat(np.arange(len(words)), packed.lengths), packed.ids
         known = ids > UNKNOWN_ID
@@ -52,63 +65,84 @@ class LabelNames:
         matrix = sp.csr_array((weights[known], (owners[known], ids[known])), shape=(len(words), len(idf)))
         matrix.sum_duplicates()
         totals = np.bincount(owners, weights, len(words)).astype(np.float32)
-        return cls(matrix, totals, _index(matrix))
+        return cls(matrix, totals, index_rarest_words(matrix), n_proposals)
 
-    def signals(
-        self, features: sp.csr_array, rows: range, labels: NDArray[np.int32], out: NDArray[np.float32] | None = None
-    ) -> NDArray[np.float32]:
-        """Say of some labels (B, W) what the documents have of their names: share, weight, and weight of the rest.
+    def pays_to_retrain(self, fold: Fold) -> bool:
+        """Names do not depend on the documents."""
+        return False
 
-        With `out`, an array of zeros, they are written there.
-        """
-        signals = np.zeros((*labels.shape, N_SIGNALS), np.float32) if out is None else out
-        _write_signals(
-            *_documents(features, rows), self.words.indptr, self.words.indices, self.words.data, self.totals,
-            labels, signals,
-        )  # fmt: skip
-        return signals
+    def examine(self, documents: Documents) -> NameFindings:
+        """Find the labels that the documents mention."""
+        return NameFindings(self, documents.features)
 
-    def mentioned(self, features: sp.csr_array, rows: range, width: int) -> NDArray[np.int32]:
-        """Give the labels (B, width) whose names the documents mention, the heaviest first; -1 is none."""
-        ids = np.full((len(rows), width), ABSENT, np.int32)
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Give the words of the names; the index follows from them."""
+        return dict(zip(_ARRAYS, (self.words.data, self.words.indices, self.words.indptr, self.totals), strict=True))
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], frame: Frame) -> Self:
+        """Take back the names of as many labels and words as the model has."""
+        n_labels = frame.tree.n_labels
+        try:
+            values, columns, bounds, totals = (arrays[name] for name in _ARRAYS)
+            words = csr_view(values, columns, bounds, frame.n_features)
+            words.check_format(full_check=True)
+        except (KeyError, ValueError) as error:
+            raise ModelError(f"{frame.source}: does not hold the names of {n_labels} labels ({error}).") from None
+        if words.shape[0] != n_labels or totals.shape != (n_labels,):
+            raise ModelError(f"{frame.source}: expected names of {n_labels} labels, got {words.shape[0]}.")
+        return cls(words, totals, index_rarest_words(words), frame.config.search.n_candidates // 2)
+
+
+@dataclass(frozen=True)
+class NameFindings:
+    """The labels that some documents mention."""
+
+    names: LabelNames
+    texts: sp.csr_array
+    """TF-IDF of the documents."""
+
+    @cached_property
+    def proposals(self) -> LabelIds:
+        """The labels whose names a document mentions, the heaviest first."""
+        names = self.names
+        ids = np.full((self.texts.shape[0], names.n_proposals), ABSENT, np.int32)
         _write_mentioned(
-            *_documents(features, rows), self.labels_of.indptr, self.labels_of.indices,
-            self.words.indptr, self.words.indices, self.words.data, self.totals,
+            *self._word_ids(), names.labels_of.indptr, names.labels_of.indices,
+            names.words.indptr, names.words.indices, names.words.data, names.totals,
             np.float32(LEAST_SHARE), MOST_VISITED, ids,
         )  # fmt: skip
         return ids
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Give all numbers by name, for saving."""
-        return dict(zip(_ARRAYS, (self.words.data, self.words.indices, self.words.indptr, self.totals), strict=True))
+    def features(self, candidates: LabelIds) -> Features:
+        """Say how much of each candidate's name a document has: share, weight, and weight of the rest."""
+        features = np.zeros((*candidates.shape, len(LabelNames.feature_names)), np.float32)
+        words = self.names.words
+        _write_features(
+            *self._word_ids(), words.indptr, words.indices, words.data, self.names.totals, candidates, features
+        )
+        return features
 
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_labels: int, n_words: int) -> LabelNames:
-        """Make them from their named arrays, after checking them."""
-        try:
-            values, columns, bounds, totals = (arrays[name] for name in _ARRAYS)
-            words = csr_view(values, columns, bounds, n_words)
-            words.check_format(full_check=True)
-        except (KeyError, ValueError) as error:
-            raise ModelError(f"names: do not hold the words of {n_labels} labels ({error}).") from None
-        if words.shape[0] != n_labels or totals.shape != (n_labels,):
-            raise ModelError(f"names: expected those of {n_labels} labels, got {words.shape[0]}.")
-        return cls(words, totals, _index(words))
+    def reasons(self, row: int, label: int) -> Reasons:
+        """Give the words of the name that the document has, with their weights."""
+        words = self.names.words
+        own = slice(words.indptr[label], words.indptr[label + 1])
+        present = self.texts.indices[self.texts.indptr[row] : self.texts.indptr[row + 1]]
+        weights = zip(words.indices[own].tolist(), words.data[own].tolist(), strict=True)
+        return Reasons(words={word: weight for word, weight in weights if word in present})
 
-
-def names_of(index: LabelIndex, tokenizer: WordTokenizer | None, idf: NDArray[np.float32]) -> LabelNames | None:
-    """Find the words of the labels' names; None where names say nothing."""
-    if tokenizer is None or not speaking(index.names):
-        return None
-    return LabelNames.from_words(tokenizer.encode([str(name) for name in index.names]), idf)
+    def _word_ids(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+        # One dtype, so that the kernels compile once; the last is a scratch table of the vocabulary.
+        texts = self.texts
+        return texts.indptr.astype(np.int64), texts.indices, np.full(texts.shape[1], -1, np.int32)
 
 
-def speaking(names: NDArray[np.object_]) -> bool:
+def have_letters(names: NDArray[np.object_]) -> bool:
     """Say whether names may be of use: most of them hold a letter, so they are not mere numbers."""
     return sum(any(character.isalpha() for character in name) for name in names) > len(names) / 2
 
 
-def _index(words: sp.csr_array) -> sp.csr_array:
+def index_rarest_words(words: sp.csr_array) -> sp.csr_array:
     """Give for each word the labels among whose rarest words, those of the greatest weight, it is."""
     n_labels = words.shape[0]
     owners = np.repeat(np.arange(n_labels), np.diff(words.indptr))
@@ -121,35 +155,30 @@ def _index(words: sp.csr_array) -> sp.csr_array:
     return index
 
 
-def _documents(features: sp.csr_array, rows: range) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    starts = features.indptr[rows.start : rows.stop + 1].astype(np.int64)  # one type, so that kernels compile once
-    return starts, features.indices, np.full(features.shape[1], -1, np.int32)
-
-
 @numba.njit(cache=True, nogil=True)
 def _weight_found(bounds, words, weights, last_document, document, label):  # type: ignore[no-untyped-def]
     found = np.float32(0)
-    for position in range(unsigned(bounds[label]), unsigned(bounds[label + 1])):
-        if last_document[unsigned(words[position])] == document:
+    for position in range(np.uint64(bounds[label]), np.uint64(bounds[label + 1])):
+        if last_document[np.uint64(words[position])] == document:
             found += weights[position]
     return found
 
 
 @numba.njit(cache=True, nogil=True)
-def _write_signals(  # type: ignore[no-untyped-def]
-    starts, columns, last_document, bounds, words, weights, totals, labels, signals
+def _write_features(  # type: ignore[no-untyped-def]
+    starts, columns, last_document, bounds, words, weights, totals, labels, features
 ):
     for i in range(len(labels)):
-        for position in range(unsigned(starts[i]), unsigned(starts[i + 1])):
-            last_document[unsigned(columns[position])] = i
+        for position in range(np.uint64(starts[i]), np.uint64(starts[i + 1])):
+            last_document[np.uint64(columns[position])] = i
         for place in range(labels.shape[1]):
             label = labels[i, place]
             if label == ABSENT:
                 continue
             found = _weight_found(bounds, words, weights, last_document, i, label)
-            signals[i, place, 0] = found / max(totals[label], np.float32(1e-6))
-            signals[i, place, 1] = found
-            signals[i, place, 2] = totals[label] - found
+            features[i, place, 0] = found / max(totals[label], np.float32(1e-6))
+            features[i, place, 1] = found
+            features[i, place, 2] = totals[label] - found
 
 
 @numba.njit(cache=True, nogil=True)
@@ -167,8 +196,8 @@ def _write_mentioned(  # type: ignore[no-untyped-def]
             n_visited += index_bounds[word + 1] - index_bounds[word]
             if n_visited > most_visited:
                 break
-            for position in range(unsigned(index_bounds[word]), unsigned(index_bounds[word + 1])):
-                label = unsigned(index_labels[position])
+            for position in range(np.uint64(index_bounds[word]), np.uint64(index_bounds[word + 1])):
+                label = np.uint64(index_labels[position])
                 if seen[label] == i:
                     continue
                 seen[label] = i

@@ -1,4 +1,4 @@
-"""The loops of `Neighbours`, compiled by numba; they hold no lock, so that threads run side by side.
+"""The loops of `NearestDocuments`, compiled by numba; they release the GIL, so that threads run side by side.
 
 Tables with a place for each document or label are given clean, and left clean.
 """
@@ -10,7 +10,7 @@ import numpy as np
 
 from haxmlnet.ranking import best_positions
 
-# A document that is less than this part as near as the nearest has no vote: cubed, it would hardly count.
+# A document whose similarity is less than this part of the nearest's has no vote: cubed, it would hardly count.
 _LEAST_PART = np.float32(0.4)
 # No vote at all counts as this share of the votes.
 _LEAST_VOTE = np.float32(1e-3)
@@ -57,10 +57,10 @@ def _insert(ids, keys, n_found, new_id, key):  # type: ignore[no-untyped-def]
 def find_nearest(  # type: ignore[no-untyped-def]
     starts, columns, values, bounds, owners, weights, n_features, most_read, sums, ids, similarities
 ):
-    """Write the documents with the largest products with each row, best first; ties go to the earlier document.
+    """Write the documents with the largest dot product with each row, best first; ties go to the earlier document.
 
-    Those far behind the largest sum on the way are left out. `sums` has a zero for each document. Owners are numbers
-    without a sign, as those with one would be checked for counting from the end.
+    Those far behind the largest partial sum are left out. `sums` has a zero for each document. Owners are unsigned,
+    as numba tests every signed index for counting from the end.
     """
     places, weighed = np.empty(n_features, np.int32), np.empty(n_features, np.float32)
     n_room = 4 * ids.shape[1]
@@ -89,7 +89,7 @@ def find_nearest(  # type: ignore[no-untyped-def]
                 if sums[owner] >= least:
                     near[n_near], near_sums[n_near] = owner, sums[owner]
                     n_near += 1
-                    if n_near == n_room:  # none that is less near than the last of these can be among the nearest
+                    if n_near == n_room:  # nothing below the last of these can be among the nearest
                         n_near = best_positions(near, near_sums, keys, best)
                         near[:n_near], near_sums[:n_near] = near[best], near_sums[best]
                         least = near_sums[n_near - 1]
@@ -99,7 +99,7 @@ def find_nearest(  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def write_proposed(near, similarities, n_voting, power, label_bounds, labels, votes, ids):  # type: ignore[no-untyped-def]
+def write_proposals(near, similarities, n_voting, power, label_bounds, labels, votes, ids):  # type: ignore[no-untyped-def]
     """Write the labels with the most votes, best first; ties go to the smaller label. Votes are (labels, 1 or more)."""
     keys = np.empty(ids.shape[1], np.float32)
     for i in range(len(near)):
@@ -118,8 +118,8 @@ def write_proposed(near, similarities, n_voting, power, label_bounds, labels, vo
 
 
 @numba.njit(cache=True, nogil=True)
-def write_signals(near, similarities, voting, label_bounds, labels, votes, asked, signals):  # type: ignore[no-untyped-def]
-    """Write for each label asked the logarithm of its share of each vote, and how near its nearest document is."""
+def write_features(near, similarities, voting, label_bounds, labels, votes, asked, features):  # type: ignore[no-untyped-def]
+    """Write for each label asked the log share of each vote, and the similarity of the nearest document with it."""
     n_votes = len(voting)
     weights = np.empty((near.shape[1], n_votes + 1), np.float32)
     for i in range(len(near)):
@@ -135,8 +135,8 @@ def write_signals(near, similarities, voting, label_bounds, labels, votes, asked
             label = asked[i, column]
             for vote in range(n_votes):
                 share = votes[label, vote] if label >= 0 else np.float32(0)
-                signals[i, column, vote] = np.log(share + _LEAST_VOTE)
-            signals[i, column, n_votes] = votes[label, n_votes] if label >= 0 else np.float32(0)
+                features[i, column, vote] = np.log(share + _LEAST_VOTE)
+            features[i, column, n_votes] = votes[label, n_votes] if label >= 0 else np.float32(0)
         for place in range(near.shape[1]):
             if near[i, place] >= 0:
                 for position in range(label_bounds[near[i, place]], label_bounds[near[i, place] + 1]):
