@@ -28,21 +28,16 @@ def add_setting_flags(parser: argparse.ArgumentParser) -> None:
         if not fields:
             continue
         known.update(fields)
-        if method == "HAXMLNet":
-            group = parser.add_argument_group("settings")
-        else:
-            group = parser.add_argument_group(f"settings of {method}", "besides those it shares with HAXMLNet")
+        title, description = "settings", None
+        if method != "HAXMLNet":
+            title, description = f"settings of {method}", "besides those it shares with HAXMLNet"
+        group = parser.add_argument_group(title, description, argument_default=argparse.SUPPRESS)
         for name, field in fields.items():
-            flag, shown, wanted = f"--{name.replace('_', '-')}", _explain(field), setting_type(name, settings)[0]
+            flag, wanted = f"--{name.replace('_', '-')}", setting_type(name, settings)[0]
             if wanted is bool:
-                group.add_argument(
-                    flag, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=shown, dest=name
-                )
+                group.add_argument(flag, action=argparse.BooleanOptionalAction, help=_explain(field))
             else:
-                group.add_argument(
-                    flag, type=_make_parser(wanted), metavar=METAVARS[wanted], default=argparse.SUPPRESS, help=shown,
-                    dest=name,
-                )  # fmt: skip
+                group.add_argument(flag, type=_make_parser(wanted), metavar=METAVARS[wanted], help=_explain(field))
 
 
 def describe_default(field: dataclasses.Field[Any]) -> str:
