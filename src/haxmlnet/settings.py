@@ -10,6 +10,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
 from haxmlnet.errors import SettingError
@@ -244,9 +245,13 @@ def preset(name: str) -> dict[str, Any]:
     return dict(PRESETS[name])
 
 
+# Reading all types of a class takes longer than all else that is done with one setting.
+_read_types = cache(get_type_hints)
+
+
 def setting_type(name: str, of: type[Any] = Settings) -> tuple[type, bool]:
     """Give the plain type of a setting (int, float, bool, str or tuple) and whether it may be None."""
-    hint = get_type_hints(of)[name]
+    hint = _read_types(of)[name]
     members = get_args(hint)
     optional = type(None) in members
     if optional:
