@@ -4,14 +4,12 @@ The constructor of `HAXMLNet`, the flags of `haxmlnet fit`, the keys of a config
 reference page are all made from these fields.
 """
 
-from __future__ import annotations
-
+# Without `from __future__ import annotations`, the type of a field is the type itself and not a string.
 import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin
 
 from haxmlnet.errors import SettingError
 
@@ -245,13 +243,9 @@ def preset(name: str) -> dict[str, Any]:
     return dict(PRESETS[name])
 
 
-# Reading all types of a class takes longer than all else that is done with one setting.
-_read_types = cache(get_type_hints)
-
-
 def setting_type(name: str, of: type[Any] = Settings) -> tuple[type, bool]:
     """Give the plain type of a setting (int, float, bool, str or tuple) and whether it may be None."""
-    hint = _read_types(of)[name]
+    hint: Any = setting_fields(of)[name].type
     members = get_args(hint)
     optional = type(None) in members
     if optional:
