@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import json
 import multiprocessing as mp
-import os
 import resource
 import sys
 import threading
@@ -21,12 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.synthetic import SyntheticData
+from haxmlnet import PreparedCorpus, prepare
 from haxmlnet.data import Document, iterate_documents
-from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.models.corpus_features import CorpusFeatures
 from haxmlnet.progress import Progress
 from haxmlnet.settings import Settings
-from haxmlnet.text.prepare import prepare
 
 Figures = dict[str, Any]
 SAMPLING_SECONDS = 0.02
@@ -172,12 +170,14 @@ class StageClock(Progress):
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
+        self.units: dict[str, str] = {}
         self._inner: list[float] = []
 
     @contextmanager
     def stage(self, name: str, total: int | None, unit: str) -> Iterator[Callable[..., None]]:
         """Time a stage, without the stages within it."""
         started = time.perf_counter()
+        self.units[name] = unit
         self._inner.append(0.0)
         try:
             yield lambda n, note="": None
@@ -258,16 +258,7 @@ def _memory_bytes(pid: int | str = "self") -> tuple[int, int]:
 RSS = ("RssAnon", "RssFile", "RssShmem")
 
 
-def busy_seconds() -> tuple[float, float]:
-    """Give the processor time of the whole machine, and of this process and its children that have ended."""
-    try:
-        user, nice, system, _, _, *rest = map(int, Path("/proc/stat").read_text().split()[1:9])
-    except OSError:
-        return 0.0, 0.0
-    return (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK"), sum(os.times()[:4])
-
-
-def rounded(figures: Figures) -> Figures:
+def round_figures(figures: Figures) -> Figures:
     """Shorten numbers for the line of JSON."""
     shortened: Figures = json.loads(json.dumps(figures), parse_float=lambda number: float(f"{float(number):.4g}"))
     return shortened

@@ -2,8 +2,8 @@
 
 In the first row, ours is given the same TF-IDF as the peer and is what the peer is: linear classifiers over a tree, and
 nothing else. In the second one it is LinearTree as recommended, from texts to labels, with names, similar documents and
-the rule. Of the peer only its own call is timed; what it takes together with TF-IDF by scikit-learn, as in the bench,
-is in the details.
+the fusion. Of the peer only its own call is timed; what it takes together with TF-IDF by scikit-learn, as in the
+bench, is in the details.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.configurations import CONFIGURATIONS
@@ -23,9 +22,7 @@ from benchmarks.inputs import FEATURES_SUMMARY, SUMMARY, write_documents, write_
 from benchmarks.peers.exchange import N_BEST, Task
 from benchmarks.preparation_parts import Figures, run_alone
 from benchmarks.speed.documents import part_of, texts_of
-from benchmarks.speed.models import keep_model
 from benchmarks.speed.row import PEERS_PYTHON, Row, Run, at_least, needed, run_command
-from haxmlnet.data.labels import LabelIndex
 
 DATA = "cve_products"
 PEER, PEER_MODULE = "libpecos XR-Linear", "benchmarks.peers.pecos_xrlinear"
@@ -43,12 +40,12 @@ def many_documents(run: Run) -> Iterator[Row]:
     ours, theirs = _own_model(run, "LinearTree"), run.work / f"model-libpecos-{DATA}-{run.scale:g}-{run.seed}"
     if not ours.exists():
         run_alone(_train, inputs, run.threads, run.seed, ours)
-    task, alone = _trained_peer(run, inputs, theirs), _own_model(run, "tree-alone")
+    task, alone = _train_peer(run, inputs, theirs), _own_model(run, "tree-alone")
     if not alone.exists():
         run_alone(_train_on_features, inputs, run.threads, run.seed, alone)
     what = "many_documents: {} over libpecos from features"
-    yield _compared(run, what.format("the tree alone"), predict_features, inputs, alone, task, tfidf_ms)
-    yield _compared(run, what.format("LinearTree from texts"), predict_all, inputs, ours, task, tfidf_ms)
+    yield _compare(run, what.format("the tree alone"), predict_features, inputs, alone, task, tfidf_ms)
+    yield _compare(run, what.format("LinearTree from texts"), predict_all, inputs, ours, task, tfidf_ms)
     neural = _own_model(run, "HAXMLNet")
     if neural.exists():
         figures = run_alone(predict_all, neural, inputs / "judged.jsonl", run.threads)
@@ -56,7 +53,7 @@ def many_documents(run: Run) -> Iterator[Row]:
         yield Row(f"many_documents: HAXMLNet, {figures['documents']:,} documents", rate, "/s", details=figures)
 
 
-def _compared(
+def _compare(
     run: Run, what: str, predict: Callable[..., Figures], inputs: Path, ours: Path, task: Path, tfidf_ms: float
 ) -> Row:
     own_seconds, peer_seconds = [], []
@@ -98,27 +95,27 @@ def _own_model(run: Run, method: str) -> Path:
 
 
 def _train(inputs: Path, n_threads: int, seed: int, directory: Path) -> Figures:
-    from haxmlnet.models.linear_tree import LinearTree
+    from haxmlnet import LinearTree
 
     with open(inputs / "train.jsonl", encoding="utf-8") as lines:
         documents = [json.loads(line) for line in lines]
     model = LinearTree(n_jobs=n_threads, random_state=seed)
     model.fit([document["text"] for document in documents], [document["labels"] for document in documents])
-    keep_model(model, directory)
+    model.save(directory)
     return {}
 
 
 def _train_on_features(inputs: Path, n_threads: int, seed: int, directory: Path) -> Figures:
-    from haxmlnet.models.linear_tree import LinearTree
+    from haxmlnet import LinearTree
 
     features, targets = (sp.csr_array(sp.load_npz(inputs / f"{name}_train.npz")) for name in ("features", "labels"))
-    index = LabelIndex.from_labels([json.loads((inputs / "labels.json").read_text("utf-8"))])
+    names = json.loads((inputs / "labels.json").read_text("utf-8"))
     model = LinearTree(n_jobs=n_threads, random_state=seed, **TREE_ALONE)
-    keep_model(model.fit_features(features, targets.astype(np.float32), index), directory)
+    model.fit(features, targets, label_names=names).save(directory)
     return {}
 
 
-def _trained_peer(run: Run, inputs: Path, out: Path) -> Path:
+def _train_peer(run: Run, inputs: Path, out: Path) -> Path:
     """Train the peer as the bench does; its last file tells that all is there."""
     out.mkdir(exist_ok=True)
     task = out / "task.json"
@@ -131,16 +128,16 @@ def _trained_peer(run: Run, inputs: Path, out: Path) -> Path:
 def predict_all(directory: Path, judged: Path, n_threads: int) -> Figures:
     """Time all texts at once after a warm-up."""
     texts = texts_of(judged)
-    return _timed(directory, texts, len(texts), n_threads)
+    return _time_prediction(directory, texts, len(texts), n_threads)
 
 
 def predict_features(directory: Path, judged: Path, n_threads: int) -> Figures:
     """Time the TF-IDF of all texts at once after a warm-up."""
     features = sp.csr_array(sp.load_npz(judged.with_name("features_judged.npz")))
-    return _timed(directory, features, features.shape[0], n_threads)
+    return _time_prediction(directory, features, features.shape[0], n_threads)
 
 
-def _timed(directory: Path, documents: Any, n_documents: int, n_threads: int) -> Figures:
+def _time_prediction(directory: Path, documents: Any, n_documents: int, n_threads: int) -> Figures:
     import haxmlnet
 
     model: Any = haxmlnet.load_model(directory)
