@@ -12,7 +12,7 @@ and a batch has 64 documents. For each number a model is trained for a few batch
 - single: the median of texts one by one.
 - peak memory: what the process of training, linear part included, has for itself.
 
-Training and each prediction run in a process of their own, on an otherwise idle machine if figures are to be kept.
+Training and each prediction run in a process of their own, on an otherwise idle machine if figures are to be published.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 prints the time and the peak memory of each stage and, as its last line, JSON. The documents are synthetic, with the
 statistics of a published data set but for the sizes given. Each stage runs in a process of its own. What it takes to
-write and prepare the text is kept with the corpus: a run that finds one of an earlier run shows the figures of that.
+write and prepare the text is noted beside the corpus: a run that finds the corpus of an earlier one shows its figures.
 """
 
 from __future__ import annotations
@@ -80,12 +80,12 @@ def find_corpus(folder: Path, statistics: Statistics, seed: int) -> dict[str, Fi
         raise SettingError(
             f"--keep {folder}: holds a corpus with {'; '.join(differences)}. Remove it or choose another directory."
         )
-    return {name: {**figures, "is_kept": True} for name, figures in made["stages"].items()}
+    return {name: {**figures, "is_found": True} for name, figures in made["stages"].items()}
 
 
 def print_stage(name: str, figures: Figures) -> None:
     """Print a stage, then its parts."""
-    shown = f"{name} (earlier run)" if figures.get("is_kept") else name
+    shown = f"{name} (earlier run)" if figures.get("is_found") else name
     for part, seconds, memory in rows_of(shown, "  {}", figures):
         print(f"{part:<36}{seconds:>10.1f}{_format_memory(memory, '{:>10.2f}')}", flush=True)
 

@@ -13,7 +13,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import scipy.sparse as sp
 
@@ -40,12 +40,12 @@ def many_documents(run: Run) -> Iterator[Row]:
     ours, theirs = _own_model(run, "LinearTree"), run.work / f"model-libpecos-{DATA}-{run.scale:g}-{run.seed}"
     if not ours.exists():
         run_alone(_train, inputs, run.threads, run.seed, ours)
-    task, alone = _train_peer(run, inputs, theirs), _own_model(run, "tree-alone")
+    peer, alone = Peer(_train_peer(run, inputs, theirs), inputs, tfidf_ms), _own_model(run, "tree-alone")
     if not alone.exists():
         run_alone(_train_on_features, inputs, run.threads, run.seed, alone)
     what = "many_documents: {} over libpecos from features"
-    yield _compare(run, what.format("the tree alone"), predict_features, inputs, alone, task, tfidf_ms)
-    yield _compare(run, what.format("LinearTree from texts"), predict_all, inputs, ours, task, tfidf_ms)
+    yield compare(run, what.format("the tree alone"), predict_features, alone, peer)
+    yield compare(run, what.format("LinearTree from texts"), predict_all, ours, peer)
     neural = _own_model(run, "HAXMLNet")
     if neural.exists():
         figures = run_alone(predict_all, neural, inputs / "judged.jsonl", run.threads)
@@ -53,16 +53,23 @@ def many_documents(run: Run) -> Iterator[Row]:
         yield Row(f"many_documents: HAXMLNet, {figures['documents']:,} documents", rate, "/s", details=figures)
 
 
-def _compare(
-    run: Run, what: str, predict: Callable[..., Figures], inputs: Path, ours: Path, task: Path, tfidf_ms: float
-) -> Row:
+class Peer(NamedTuple):
+    """The trained peer, what both are given, and what its TF-IDF takes for a document."""
+
+    task: Path
+    inputs: Path
+    tfidf_ms: float
+
+
+def compare(run: Run, what: str, predict: Callable[..., Figures], ours: Path, peer: Peer) -> Row:
+    """Predict with both in turn; the median of the ratios counts."""
     own_seconds, peer_seconds = [], []
     for _ in range(run.rounds):
-        figures = run_alone(predict, ours, inputs / "judged.jsonl", run.threads)
+        figures = run_alone(predict, ours, peer.inputs / "judged.jsonl", run.threads)
         own_seconds.append(figures["seconds"])
-        peer = run_command([PEERS_PYTHON, "-m", "benchmarks.speed.pecos_predict", task])
-        peer_seconds.append(json.loads(peer)["seconds"])
-    n, tfidf_seconds = figures["documents"], tfidf_ms * figures["documents"] / 1000
+        answer = run_command([PEERS_PYTHON, "-m", "benchmarks.speed.pecos_predict", peer.task])
+        peer_seconds.append(json.loads(answer)["seconds"])
+    n, tfidf_seconds = figures["documents"], peer.tfidf_ms * figures["documents"] / 1000
     own_tfidf_seconds = tfidf_seconds if predict is predict_features else 0.0
     pairs = list(zip(own_seconds, peer_seconds, strict=True))
     details = {
@@ -71,13 +78,13 @@ def _compare(
         "libpecos_documents_per_second": n / statistics.median(peer_seconds),
         "libpecos_with_tfidf_documents_per_second": n / (statistics.median(peer_seconds) + tfidf_seconds),
         "ratio_with_tfidf": statistics.median(
-            (peer + tfidf_seconds) / (own + own_tfidf_seconds) for own, peer in pairs
+            (theirs + tfidf_seconds) / (own + own_tfidf_seconds) for own, theirs in pairs
         ),
         "seconds": own_seconds,
         "libpecos_seconds": peer_seconds,
         "tfidf_seconds": tfidf_seconds,
     }
-    ratio = statistics.median(peer / own for own, peer in pairs)
+    ratio = statistics.median(theirs / own for own, theirs in pairs)
     return at_least(what, ratio, "x", LEAST_RATIO, details)
 
 

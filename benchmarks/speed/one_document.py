@@ -1,4 +1,4 @@
-"""One document: how long a person waits for the labels of a text, in a process that has the model."""
+"""One document: how long a user waits for the labels of a text, in a process that has the model."""
 
 from __future__ import annotations
 

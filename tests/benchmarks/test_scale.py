@@ -92,7 +92,7 @@ def test_a_kept_corpus_is_not_made_again(no_stage_runs, capsys, tmp_path):
     assert [name for name, _ in no_stage_runs] == ["train_and_save", "load_and_judge"]
     assert "prepare (earlier run)" in output
     second = json.loads(output.splitlines()[-1])
-    assert second["stages"]["text"] == {**first["stages"]["text"], "is_kept": True}
+    assert second["stages"]["text"] == {**first["stages"]["text"], "is_found": True}
 
 
 def test_a_kept_corpus_of_other_sizes_is_refused(no_stage_runs, capsys, tmp_path):

@@ -16,7 +16,7 @@ from benchmarks.speed import __main__ as speed
 from benchmarks.speed import many_documents, neural_peer, one_document, training
 from benchmarks.speed.documents import first_documents, part_of
 from benchmarks.speed.flops import FORWARD_AND_BACKWARD, HeadCall, count_operations, record_calls
-from benchmarks.speed.metrics import made_up_ranking
+from benchmarks.speed.metrics import make_ranking
 from benchmarks.speed.models import SMALL, texts_of_length
 from benchmarks.speed.row import Row, Run, Unavailable, at_least, at_most, median_seconds, run_command
 from benchmarks.speed.tree import in_group_cosine
@@ -42,10 +42,10 @@ def test_in_group_cosine_is_the_mean_of_the_cosines_with_the_centres():
     assert in_group_cosine(sp.csr_array(rows), groups) == pytest.approx(np.mean(cosines))
 
 
-def test_a_made_up_ranking_has_each_label_once_and_some_true_ones():
+def test_a_make_ranking_has_each_label_once_and_some_true_ones():
     rng = np.random.default_rng(0)
     truth = sp.csr_array((rng.random((300, 50)) < 0.1).astype(np.float32))
-    ids = made_up_ranking(truth, rng)
+    ids = make_ranking(truth, rng)
     assert ids.shape == (300, 5)
     assert all(len(set(row)) == 5 for row in ids.tolist())
     assert ids.min() >= 0
@@ -359,7 +359,8 @@ def test_the_median_of_the_ratios_of_rounds_counts(tmp_path, monkeypatch):
     monkeypatch.setattr(many_documents, "run_alone", lambda *_: {"seconds": next(own), "documents": 100})
     monkeypatch.setattr(many_documents, "run_command", lambda _: json.dumps({"seconds": next(peer)}))
     run, predict = Run(tmp_path, rounds=3), many_documents.predict_all
-    row = many_documents._compare(run, "ours", predict, tmp_path, tmp_path, tmp_path, 20.0)
+    given = many_documents.Peer(tmp_path / "task.json", tmp_path, tfidf_ms=20.0)
+    row = many_documents.compare(run, "ours", predict, tmp_path, given)
     assert (row.value, row.reached) == (1.0, True)
     assert row.details["ratio_with_tfidf"] == 2.0
     assert row.details["documents_per_second"] == 50.0
