@@ -5,7 +5,7 @@ For a document of T tokens, word vectors of size W, h states a direction, S numb
     encoder    16 h (W T + h (T - 1))       both directions of the LSTM; before the first token there is no state
     attention  2 T C (S + V)                scores and weighted sums of C nodes, V wide
     layers     2 S M T  or  2 S M C         the first shared layer (M wide): before the sums, V = M, or after, V = S
-               + 2 C (products of neighbouring widths + last width x (1, or 2 with outputs of the nodes' own))
+               + 2 C (products of adjacent widths + last width x (1, or 2 with outputs of the nodes' own))
 
 Attention and layers are those of each level. Of the two places of the first layer, the cheaper one counts, document by
 document. Backward needs twice as much as forward. Candidates that only pad a batch count as little as other padding;
