@@ -27,7 +27,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.preparation_parts import Figures, round_figures, run_alone
+from benchmarks.measuring import Figures, round_figures, run_alone
 from benchmarks.speed import one_document
 from benchmarks.speed.models import fewest_documents, texts_of_length, training_documents
 from benchmarks.speed.row import ROOT, median_seconds

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import preparation_parts as parts
-from benchmarks.preparation_parts import Figures, round_figures, run_alone
+from benchmarks.measuring import Figures, round_figures, run_alone
 from benchmarks.processes import OthersClock
 from benchmarks.synthetic import STATISTICS
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from benchmarks import scale_stages as stages
 from benchmarks.__main__ import parse_changes
-from benchmarks.preparation_parts import Figures, round_figures, run_alone
+from benchmarks.measuring import Figures, round_figures, run_alone
 from benchmarks.speed.models import LABELS_TO_GIVE
 from benchmarks.synthetic import STATISTICS, Statistics
 from haxmlnet.data import replace_file

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.preparation_parts import Figures, MemoryWatch, StageClock
+from benchmarks.measuring import Figures, MemoryWatch, StageClock
 from benchmarks.speed.models import has_linear_part
 from benchmarks.synthetic import Statistics, SyntheticData
 from haxmlnet import PreparedCorpus, prepare

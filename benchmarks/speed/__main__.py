@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.__main__ import DATA
-from benchmarks.preparation_parts import round_figures
+from benchmarks.measuring import round_figures
 from benchmarks.processes import OthersClock
 from benchmarks.speed.machine import machine
 from benchmarks.speed.many_documents import many_documents

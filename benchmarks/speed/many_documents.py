@@ -19,8 +19,8 @@ import scipy.sparse as sp
 
 from benchmarks.configurations import CONFIGURATIONS
 from benchmarks.inputs import FEATURES_SUMMARY, SUMMARY, write_documents, write_features
+from benchmarks.measuring import Figures, run_alone
 from benchmarks.peers.exchange import N_BEST, Task
-from benchmarks.preparation_parts import Figures, run_alone
 from benchmarks.speed.documents import part_of, texts_of
 from benchmarks.speed.row import PEERS_PYTHON, Row, Run, at_least, needed, run_command
 

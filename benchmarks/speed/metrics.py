@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from benchmarks.preparation_parts import Figures, run_alone
+from benchmarks.measuring import Figures, run_alone
 from benchmarks.speed.row import Row, Run, at_most, median_seconds
 from benchmarks.synthetic import SyntheticData
 from haxmlnet.metrics import evaluate

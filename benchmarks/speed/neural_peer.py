@@ -28,8 +28,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.measuring import Figures, StageClock, run_alone
 from benchmarks.peers.exchange import N_BEST, Task
-from benchmarks.preparation_parts import Figures, StageClock, run_alone
 from benchmarks.speed.documents import first_documents, texts_of, write_jsonl
 from benchmarks.speed.row import NEURAL_PEERS_PYTHON, ROOT, Row, Run, Unavailable, at_least, needed
 from benchmarks.speed.training import FLOAT32, dtype_of

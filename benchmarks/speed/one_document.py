@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.preparation_parts import Figures, run_alone
+from benchmarks.measuring import Figures, run_alone
 from benchmarks.speed.models import LARGE, METHODS, SMALL, Size, has_linear_part, model_of, texts_of_length
 from benchmarks.speed.row import Row, Run, at_most
 

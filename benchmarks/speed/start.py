@@ -7,6 +7,7 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from benchmarks.speed.models import METHODS, SMALL, model_of
 from benchmarks.speed.row import ROOT, Row, Run, at_most, median_seconds, run_command
@@ -35,7 +36,7 @@ def start(run: Run) -> Iterator[Row]:
 def _first_prediction(run: Run, method: str) -> Row:
     directory, n_labels = model_of(run, method, SMALL), SMALL.statistics.scaled(run.scale).n_labels
     text = "a new document with words that the model does not know, and more of them"
-    command = [sys.executable, "-c", PREDICT_ONE, directory, text]
+    command: list[str | Path] = [sys.executable, "-c", PREDICT_ONE, directory, text]
     run_command(command, _environment())  # what is compiled once is compiled here
     times = []
     for _ in range(LOADS):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.datasets import source_files
-from benchmarks.preparation_parts import Figures, run_alone
+from benchmarks.measuring import Figures, run_alone
 from benchmarks.speed.documents import part_of
 from benchmarks.speed.machine import SIZE, measure_matmul
 from benchmarks.speed.row import Row, Run, at_least

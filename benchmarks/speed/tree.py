@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from benchmarks.preparation_parts import Figures, run_alone
+from benchmarks.measuring import Figures, run_alone
 from benchmarks.speed.row import PEERS_PYTHON, Row, Run, at_least, at_most, needed, run_command
 from benchmarks.synthetic import SyntheticData
 from haxmlnet.data import replace_file
