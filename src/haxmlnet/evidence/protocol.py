@@ -38,8 +38,8 @@ class Evidence(Protocol):
 
     name: ClassVar[str]
     """Names its file in the model directory, and its share of an explanation."""
-    of_tree: ClassVar[bool]
-    """Whether it depends on the label tree; what does not is trained once for all trees of a model."""
+    of_tree: ClassVar[bool] = False
+    """Whether it depends on the label tree; what does not is shared by all trees of a model."""
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ class Evidence(Protocol):
 
     def pays_to_retrain(self, fold: Fold) -> bool:
         """Whether to train it again on all documents, once the fusion is fitted on those held out."""
-        ...
+        return True
 
     def examine(self, documents: Documents) -> Findings:
         """Look at a block of documents."""
