@@ -16,10 +16,8 @@ import numpy as np
 from benchmarks.fuzz_cases import Case
 from benchmarks.fuzz_counts import MUST_FAIL, json_documents, unpacked
 from benchmarks.fuzz_samples import FILTER, VECTORS
-from haxmlnet.data import FORMATS, Document, ReadOptions, SkipReport, iterate_documents
-from haxmlnet.data.features import FeatureCorpus
+from haxmlnet.data import FORMATS, Document, FeatureCorpus, ReadOptions, SkipReport, iterate_documents, read_features
 from haxmlnet.data.filters import LabelPairs, filter_pairs, read_filter
-from haxmlnet.data.readers import read_features
 from haxmlnet.errors import DataError
 from haxmlnet.text.vectors import read_vectors
 

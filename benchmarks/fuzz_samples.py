@@ -14,9 +14,7 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from haxmlnet.data import Document, write_documents
-from haxmlnet.data.feature_writers import write_features
-from haxmlnet.data.features import FeatureCorpus
+from haxmlnet.data import Document, FeatureCorpus, write_documents, write_features
 
 Files = dict[str, bytes]
 PACKED = (".gz", ".zst")

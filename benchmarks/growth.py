@@ -35,7 +35,7 @@ from benchmarks.speed.row import ROOT, median_seconds
 from benchmarks.speed.training import WARM_UP, StepClock
 from benchmarks.svg import FAINT, INK, Drawing, Scale
 from benchmarks.synthetic import Statistics
-from haxmlnet.data.writers import replace_file
+from haxmlnet.data import replace_file
 from haxmlnet.settings import Settings
 
 if TYPE_CHECKING:  # torch stays out of the memory of the process that only starts others

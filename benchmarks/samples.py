@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import scipy.sparse as sp
 
-from haxmlnet.data.readers import FORMATS, ReadOptions, SkipReport, iterate_documents, read_features
+from haxmlnet.data import FORMATS, ReadOptions, SkipReport, iterate_documents, read_features
 
 TEXTS = ["first text, with a comma", "zweiter Täxt", "", "the fourth text 4:5"]
 LABELS = [["a", "b"], ["b"], ["c"], []]

@@ -24,7 +24,7 @@ from benchmarks.__main__ import parse_changes
 from benchmarks.preparation_parts import Figures, rounded, run_alone
 from benchmarks.speed.models import LABELS_TO_GIVE
 from benchmarks.synthetic import STATISTICS, Statistics
-from haxmlnet.data.writers import replace_file
+from haxmlnet.data import replace_file
 from haxmlnet.errors import HaxmlnetError, SettingError
 from haxmlnet.settings import check_settings
 

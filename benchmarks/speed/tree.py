@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from benchmarks.preparation_parts import Figures, run_alone
 from benchmarks.speed.row import PEERS_PYTHON, Row, Run, at_least, at_most, needed, run_command
 from benchmarks.synthetic import SyntheticData
-from haxmlnet.data.writers import replace_file
+from haxmlnet.data import replace_file
 from haxmlnet.text.tfidf import inverse_document_frequency, tfidf, word_counts
 from haxmlnet.tree import build_label_tree, choose_level_sizes, label_features
 

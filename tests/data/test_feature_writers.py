@@ -10,9 +10,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haxmlnet.data.feature_writers import FEATURE_OUTPUT_FORMATS, write_features
-from haxmlnet.data.features import FeatureCorpus
-from haxmlnet.data.readers import ReadOptions, read_features
+from haxmlnet.data import FEATURE_OUTPUT_FORMATS, FeatureCorpus, ReadOptions, read_features, write_features
 from haxmlnet.errors import DataError, SettingError
 
 NAMES = {"xc-sparse": "train.txt", "xc-matrices": "trn_X_Xf.txt", "pecos-npz": "X.trn.npz"}

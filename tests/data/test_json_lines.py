@@ -12,11 +12,11 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import example, given, settings
 
-from haxmlnet.data.readers.documents import DEFAULT_OPTIONS, Document, ReadOptions
-from haxmlnet.data.readers.fields import refuse_half_characters, to_document
-from haxmlnet.data.readers.json_lines import parse_object, read_json_lines
-from haxmlnet.data.readers.source import Source, open_source
-from haxmlnet.data.readers.usual_lines import UsualLines
+from haxmlnet.data.documents import DEFAULT_OPTIONS, Document, ReadOptions
+from haxmlnet.data.formats.fast_jsonl import FastDecoder
+from haxmlnet.data.formats.fields import refuse_half_characters, to_document
+from haxmlnet.data.formats.jsonl import parse_object, read_jsonl
+from haxmlnet.data.formats.source import Source, open_source
 from haxmlnet.errors import DataError
 
 VALUES = st.recursive(
@@ -40,7 +40,7 @@ def read(*lines: bytes) -> list[str | Document]:
 def read_from(path: Path | None, lines: Sequence[bytes]) -> list[str | Document]:
     first = b"{}" + b" " * 5000  # a NUL among the first bytes would make the file a binary one
     stream = io.BufferedReader(io.BytesIO(b"\n".join([first, *lines]) + b"\n"), 1 << 16)
-    documents = list(read_json_lines(Source("a.jsonl", stream, path), DEFAULT_OPTIONS, True))
+    documents = list(read_jsonl(Source("a.jsonl", stream, path), DEFAULT_OPTIONS, True))
     return [str(one) if isinstance(one, DataError) else one for one in documents[1:]]
 
 
@@ -151,7 +151,7 @@ OPTIONS = [
 def test_many_records_at_once_are_what_they_are_one_by_one(records, options, with_labels):
     content = "".join(json.dumps(record) + "\n" for record in records).encode()
     source = Source("a", io.BufferedReader(io.BytesIO(content)), Path("a"))
-    read = list(read_json_lines(source, options, with_labels))
+    read = list(read_jsonl(source, options, with_labels))
     assert len(read) == len(records)
     for number, (one, fields) in enumerate(zip(read, records, strict=True), 1):
         if isinstance(one, DataError):
@@ -164,7 +164,7 @@ def test_many_records_at_once_are_what_they_are_one_by_one(records, options, wit
 
 @pytest.mark.parametrize("options", OPTIONS[:3])
 def test_usual_lines_are_read_all_at_once(options):
-    usual = UsualLines.of(options, with_labels=True)
+    usual = FastDecoder.of(options, with_labels=True)
     lines = [b'{"labels": ["b", "a", "b"], "more": "m", "x": [{}], "text": "t"}\n'] * 2
     text = "t\nm" if options.text_field == ("text", "more") else "t"
     assert usual.read(lines, 7) == [Document("7", text, ("b", "a")), Document("8", text, ("b", "a"))]
@@ -173,7 +173,7 @@ def test_usual_lines_are_read_all_at_once(options):
 def test_one_field_as_text_and_as_labels():
     source = Source("a", io.BufferedReader(io.BytesIO(b'{"text": "a;b"}\n')), Path("a"))
     options = ReadOptions(label_field="text", label_separator=";")
-    assert list(read_json_lines(source, options, True)) == [Document("1", "a;b", ("a", "b"))]
+    assert list(read_jsonl(source, options, True)) == [Document("1", "a;b", ("a", "b"))]
 
 
 def test_a_damaged_file_gives_the_documents_before_the_damage(tmp_path):
@@ -182,7 +182,7 @@ def test_a_damaged_file_gives_the_documents_before_the_damage(tmp_path):
     (tmp_path / "a.jsonl.gz").write_bytes(content[: len(content) // 2])
     documents = []
     with open_source(tmp_path / "a.jsonl.gz") as source, pytest.raises(DataError, match="ends too early") as error:
-        documents.extend(read_json_lines(source, DEFAULT_OPTIONS, True))
+        documents.extend(read_jsonl(source, DEFAULT_OPTIONS, True))
     assert f"a.jsonl.gz:{source.n_lines}: " in str(error.value)
     assert len(documents) == source.n_lines > 100
 
@@ -191,5 +191,5 @@ def test_a_line_of_standard_input_does_not_wait_for_the_next():
     ending, beginning = os.pipe()
     with open(beginning, "wb", buffering=0) as writer, open(ending, "rb") as stream:
         writer.write(record() + b"\n")
-        documents = read_json_lines(Source("<stdin>", stream), DEFAULT_OPTIONS, True)
+        documents = read_jsonl(Source("<stdin>", stream), DEFAULT_OPTIONS, True)
         assert next(documents) == Document("1", "t", ())

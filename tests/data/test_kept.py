@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from haxmlnet.data.kept import kept_arrays, kept_matrix
+from haxmlnet.data.cached_arrays import cache_arrays, cache_matrix
 from haxmlnet.progress import Progress
 
 IDENTITY = {"what": "some rows", "size": 3}
@@ -33,35 +33,35 @@ class Remarks(Progress):
 
 def test_a_matrix_is_the_same_in_memory_new_and_kept(tmp_path):
     for directory, make in ((None, blocks), (tmp_path, blocks), (tmp_path, never)):
-        matrix = kept_matrix(directory, IDENTITY, 4, make, Progress())
+        matrix = cache_matrix(directory, IDENTITY, 4, make, Progress())
         np.testing.assert_array_equal(matrix.toarray(), ROWS)
         assert matrix.dtype == np.float32
 
 
 def test_other_identities_are_other_matrices(tmp_path):
-    kept_matrix(tmp_path, IDENTITY, 4, blocks, Progress())
+    cache_matrix(tmp_path, IDENTITY, 4, blocks, Progress())
     with pytest.raises(AssertionError, match="made again"):
-        kept_matrix(tmp_path, {**IDENTITY, "size": 4}, 4, never, Progress())
+        cache_matrix(tmp_path, {**IDENTITY, "size": 4}, 4, never, Progress())
 
 
 def test_no_rows_are_a_matrix_too(tmp_path):
     for directory in (None, tmp_path):
-        assert kept_matrix(directory, IDENTITY, 4, lambda: iter(()), Progress()).shape == (0, 4)
+        assert cache_matrix(directory, IDENTITY, 4, lambda: iter(()), Progress()).shape == (0, 4)
 
 
 def test_a_damaged_matrix_is_made_anew(tmp_path):
-    kept_matrix(tmp_path, IDENTITY, 4, blocks, Progress())
+    cache_matrix(tmp_path, IDENTITY, 4, blocks, Progress())
     os.truncate(next(tmp_path.glob("*/values.npy")), 130)
     remarks = Remarks()
-    np.testing.assert_array_equal(kept_matrix(tmp_path, IDENTITY, 4, blocks, remarks).toarray(), ROWS)
+    np.testing.assert_array_equal(cache_matrix(tmp_path, IDENTITY, 4, blocks, remarks).toarray(), ROWS)
     assert len(remarks.lines) == 1
-    np.testing.assert_array_equal(kept_matrix(tmp_path, IDENTITY, 4, never, Progress()).toarray(), ROWS)
+    np.testing.assert_array_equal(cache_matrix(tmp_path, IDENTITY, 4, never, Progress()).toarray(), ROWS)
 
 
 def test_what_cannot_be_written_is_made_in_memory(tmp_path):
     (tmp_path / "file").write_text("in the way")
     remarks = Remarks()
-    made = kept_arrays(tmp_path / "file", IDENTITY, lambda directory: {"numbers": np.arange(3)}, remarks)
+    made = cache_arrays(tmp_path / "file", IDENTITY, lambda directory: {"numbers": np.arange(3)}, remarks)
     assert made["numbers"].tolist() == [0, 1, 2]
     assert len(remarks.lines) == 1
     assert "so it is not kept" in remarks.lines[0]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from haxmlnet.data.readers.matrices import load_matrix
+from haxmlnet.data.formats.npz_matrices import load_matrix
 from haxmlnet.errors import DataError
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from haxmlnet.data import Document, ReadOptions, iterate_documents
+from haxmlnet.data import Document, ReadOptions, find_file, is_sparse, iterate_documents, read_features
 from haxmlnet.data.filters import filter_pairs
-from haxmlnet.data.readers import find_features, find_file, is_sparse, read_features
+from haxmlnet.data.formats.recognition import find_features
 from haxmlnet.errors import DataError
 
 TEST = ReadOptions(split="test")

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from haxmlnet.data import Corpus, Document, ReadOptions, iterate_documents
-from haxmlnet.data.readers.source import open_source
+from haxmlnet.data.formats.source import open_source
 from haxmlnet.errors import DataError, SettingError
 
 EXPECTED = [Document("1", "first text", ("a", "b")), Document("2", "zweiter Täxt", ())]

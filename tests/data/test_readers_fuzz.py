@@ -11,10 +11,7 @@ from benchmarks.samples import Sample, read_sample, valid_samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haxmlnet.data import FORMATS
-from haxmlnet.data.document_writers import OUTPUT_FORMATS
-from haxmlnet.data.feature_writers import FEATURE_OUTPUT_FORMATS
-from haxmlnet.data.readers import read_features
+from haxmlnet.data import FEATURE_OUTPUT_FORMATS, FORMATS, OUTPUT_FORMATS, read_features
 from haxmlnet.errors import DataError
 
 SAMPLES = valid_samples()

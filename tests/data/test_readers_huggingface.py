@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from haxmlnet.data import Document, ReadOptions, SkipReport, iterate_documents
-from haxmlnet.data.readers import find_file
+from haxmlnet.data import Document, ReadOptions, SkipReport, find_file, iterate_documents
 from haxmlnet.errors import DataError
 
 STRING = {"dtype": "string", "_type": "Value"}

@@ -8,8 +8,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from haxmlnet.data import Document, ReadOptions, SkipReport
-from haxmlnet.data.readers import documents_of_table
+from haxmlnet.data import Document, ReadOptions, SkipReport, documents_of_table
 from haxmlnet.errors import DataError
 
 EXPECTED = [Document("7", "first", ("a", "b")), Document("8", "second", ())]

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
-from haxmlnet.data.readers import ReadOptions, SkipReport, is_sparse, iterate_documents, read_features
-from haxmlnet.data.readers import source as sources
+from haxmlnet.data import ReadOptions, SkipReport, is_sparse, iterate_documents, read_features
+from haxmlnet.data.formats import source as sources
 from haxmlnet.errors import DataError, SettingError
 
 OLD = "3 5 4\n1,3 0:0.5 4:1e-3\n 2:-1\n2 \n"

@@ -13,7 +13,7 @@ from haxmlnet.cli.flags import add_quiet_flag, add_reading_flags, read_options
 from haxmlnet.errors import DataError
 
 if TYPE_CHECKING:
-    from haxmlnet.data.readers import ReadOptions
+    from haxmlnet.data import ReadOptions
     from haxmlnet.data.survey import Survey
 
 DESCRIPTION = """\
@@ -57,7 +57,7 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Read, count, print."""
-    from haxmlnet.data.readers import find_file
+    from haxmlnet.data import find_file
     from haxmlnet.data.survey import shared_contents, unknown_labels
 
     options = read_options(arguments)
@@ -84,8 +84,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _surveyed(quiet: bool, path: str, options: ReadOptions) -> tuple[Survey, dict[str, Any]]:
     from haxmlnet.cli.console import chosen_progress, counted
-    from haxmlnet.data import SkipReport, iterate_documents
-    from haxmlnet.data.readers import is_sparse, read_features
+    from haxmlnet.data import SkipReport, is_sparse, iterate_documents, read_features
     from haxmlnet.data.survey import survey_documents, survey_features
 
     skipped = SkipReport()

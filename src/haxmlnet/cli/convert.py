@@ -7,8 +7,8 @@ from collections.abc import Container
 from typing import Any
 
 from haxmlnet.cli.flags import add_quiet_flag, add_reading_flags, read_options
-from haxmlnet.data.document_writers import OUTPUT_FORMATS, output_format, write_documents
-from haxmlnet.data.feature_writers import FEATURE_OUTPUT_FORMATS, feature_output_format, write_features
+from haxmlnet.data import FEATURE_OUTPUT_FORMATS, OUTPUT_FORMATS, write_documents, write_features
+from haxmlnet.data.formats.recognition import choose_output_format
 from haxmlnet.errors import SettingError
 
 DESCRIPTION = """\
@@ -46,20 +46,19 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Read, write, count."""
     from haxmlnet.cli.console import chosen_progress, counted, say_skipped
-    from haxmlnet.data import SkipReport, iterate_documents
-    from haxmlnet.data.readers import is_sparse, read_features
+    from haxmlnet.data import SkipReport, is_sparse, iterate_documents, read_features
 
     options, out = read_options(arguments), arguments.output
     progress, report = chosen_progress(arguments.quiet), SkipReport()
     with progress.stage("convert", None, "documents") as advance:
         if is_sparse(arguments.input, options):
             _refuse(arguments, OUTPUT_FORMATS, "features, not texts")
-            form = feature_output_format(out, arguments.to)
+            form = choose_output_format(out, arguments.to, FEATURE_OUTPUT_FORMATS)
             corpus = read_features(arguments.input, options, report=report)
             n_documents = write_features(corpus, out, form, arguments.drop_ids)
         else:
             _refuse(arguments, FEATURE_OUTPUT_FORMATS, "texts, not features")
-            form = output_format(out, arguments.to)
+            form = choose_output_format(out, arguments.to)
             documents = iterate_documents(arguments.input, options, with_labels=True, report=report)
             n_documents = write_documents(counted(documents, advance), out, form, arguments.drop_ids)
     say_skipped(report, progress)

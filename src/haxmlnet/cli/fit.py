@@ -23,8 +23,8 @@ from haxmlnet.errors import SettingError, TrainingInterrupted
 from haxmlnet.settings import METHOD_SETTINGS, PRESETS, check_settings, preset
 
 if TYPE_CHECKING:
+    from haxmlnet.data import ReadOptions
     from haxmlnet.data.prepared import PreparedCorpus
-    from haxmlnet.data.readers import ReadOptions
     from haxmlnet.models.haxmlnet import HAXMLNet
     from haxmlnet.progress import Progress
 

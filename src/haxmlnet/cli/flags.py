@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from haxmlnet.data.readers import FORMATS, ReadOptions
+from haxmlnet.data import FORMATS, ReadOptions
 from haxmlnet.errors import SettingError
 from haxmlnet.settings import METHOD_SETTINGS, setting_fields, setting_type
 

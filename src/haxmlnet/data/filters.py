@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from haxmlnet.data.readers import ReadOptions, find_file
-from haxmlnet.data.readers.documents import DEFAULT_OPTIONS
-from haxmlnet.data.readers.fields import show
-from haxmlnet.data.readers.label_names import LABEL_FILE, any_names_beside, read_label_names
-from haxmlnet.data.readers.source import bare_name, find_beside, open_source
+from haxmlnet.data.documents import DEFAULT_OPTIONS, ReadOptions
+from haxmlnet.data.formats.fields import show
+from haxmlnet.data.formats.label_name_files import LABEL_FILE, read_any_names_beside, read_label_names
+from haxmlnet.data.formats.recognition import find_file
+from haxmlnet.data.formats.source import bare_name, find_beside, open_source
 from haxmlnet.errors import DataError
 from haxmlnet.ranking import ABSENT, Ranking
 
@@ -77,7 +77,7 @@ def filter_pairs(path: str | Path, options: ReadOptions = DEFAULT_OPTIONS) -> La
     if bare_name(documents.name).endswith(".json"):
         names = read_label_names(label_file) if label_file else None
     else:
-        names = any_names_beside(documents)
+        names = read_any_names_beside(documents)
     if names is not None and len(pairs) and pairs[:, 1].max() >= len(names):
         raise DataError(
             f"{filter_file}: there is the label {pairs[:, 1].max()}, but the labels end with {len(names) - 1}. "

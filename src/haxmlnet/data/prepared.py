@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from haxmlnet.data.arrays import csr_view, map_array, map_bytes, read_seal, seal, write_array
+from haxmlnet.data.documents import SkipReport
 from haxmlnet.data.labels import LabelIndex
-from haxmlnet.data.readers import SkipReport
 from haxmlnet.data.tokens import TokenArray
 from haxmlnet.errors import DataError
 

@@ -12,8 +12,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from haxmlnet.data.features import FeatureCorpus
-from haxmlnet.data.readers import Document
+from haxmlnet.data.documents import Document
+from haxmlnet.data.feature_corpus import FeatureCorpus
 
 MAX_EXAMPLES = 5
 BUCKET_STARTS = (1, 2, 5, 10, 50, 100, 1_000, 10_000)

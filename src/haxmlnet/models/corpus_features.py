@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from haxmlnet.data.arrays import csr_view, write_array
-from haxmlnet.data.kept import kept_arrays, kept_matrix
+from haxmlnet.data.cached_arrays import cache_arrays, cache_matrix
 from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.progress import Progress
 from haxmlnet.text.document_features import document_features
@@ -42,7 +42,7 @@ class CorpusFeatures:
     def by_label(self) -> sp.csr_array:
         """Sum the features of each label's training documents, (labels x words), strongest words only."""
         identity = {"what": "label features", **self.identity}
-        return kept_matrix(self.corpus.directory, identity, self.n_words, self._label_blocks, self.progress)
+        return cache_matrix(self.corpus.directory, identity, self.n_words, self._label_blocks, self.progress)
 
     def word_vectors(
         self, by_label: sp.csr_array, size: int, seed: int, rng: np.random.Generator
@@ -58,7 +58,7 @@ class CorpusFeatures:
             return {"vectors": write_array(directory, "vectors", vectors.ravel())}
 
         identity = {"what": "word vectors", "size": size, "seed": seed, **self.identity}
-        arrays = kept_arrays(self.corpus.directory, identity, make, self.progress)
+        arrays = cache_arrays(self.corpus.directory, identity, make, self.progress)
         return np.array(arrays["vectors"]).reshape(self.n_words, size)
 
     def _label_blocks(self) -> Iterator[sp.csr_array]:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from haxmlnet.data.kept import kept_matrix
+from haxmlnet.data.cached_arrays import cache_matrix
 from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.progress import Progress
 from haxmlnet.text.tfidf import inverse_document_frequency, tfidf, word_counts
@@ -24,7 +24,7 @@ def corpus_idf(corpus: PreparedCorpus, n_words: int) -> NDArray[np.float32]:
 def document_features(corpus: PreparedCorpus, n_words: int, progress: Progress) -> sp.csr_array:
     """Give the TF-IDF (documents x words) of all documents, memory-mapped where the corpus is."""
     identity = {"what": "tfidf", "n_words": n_words}
-    return kept_matrix(
+    return cache_matrix(
         corpus.directory, identity, n_words, lambda: _feature_blocks(corpus, n_words, progress), progress
     )
 

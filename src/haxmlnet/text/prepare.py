@@ -7,14 +7,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from haxmlnet.data import Document, ReadOptions, SkipReport, documents_of_table, find_file, iterate_documents
 from haxmlnet.data.arrays import DESCRIPTION, new_directory_beside, remove_directory
 from haxmlnet.data.cache import Cache, content_key
+from haxmlnet.data.documents import DEFAULT_OPTIONS
+from haxmlnet.data.formats.parallel import name_label_file
+from haxmlnet.data.formats.pecos import name_target_file
+from haxmlnet.data.formats.recognition import recognize_format
+from haxmlnet.data.formats.source import STANDARD_INPUT, find_beside, open_source
 from haxmlnet.data.prepared import PreparedCorpus
-from haxmlnet.data.readers import Document, ReadOptions, SkipReport, documents_of_table, find_file, iterate_documents
-from haxmlnet.data.readers.documents import DEFAULT_OPTIONS
-from haxmlnet.data.readers.parallel import PECOS_NAME, labels_name
-from haxmlnet.data.readers.recognition import format_of
-from haxmlnet.data.readers.source import STANDARD_INPUT, bare_name, find_beside, open_source
 from haxmlnet.errors import DataError
 from haxmlnet.progress import Progress
 from haxmlnet.text.corpus_builder import prepare_documents
@@ -69,7 +70,7 @@ class _FileTask:
     @classmethod
     def of(cls, file: Path, options: ReadOptions, progress: Progress) -> _FileTask:
         with open_source(file) as source:
-            form = format_of(source, options, True)
+            form = recognize_format(source, options, True)
             has_lines = not source.packing and not source.is_parquet and form != "huggingface"
         facts = {
             "preparation": [PREPARATION_VERSION, __version__],
@@ -99,12 +100,11 @@ def companion_files(file: Path, form: str) -> list[Path]:
     """List the files whose content decides what is read: the file itself, and those beside it that belong to it."""
     if form == "huggingface":
         return [file, *sorted(path for path in file.parent.iterdir() if path.is_file() and path != file)]
-    labels = labels_name(file.name)
-    pecos = PECOS_NAME.fullmatch(bare_name(file.name))
+    labels, targets = name_label_file(file.name), name_target_file(file.name)
     names = {
         "xc": ["lbl.json"],
         "parallel": [labels] if labels else [],
-        "pecos": [f"Y.{pecos[1]}.npz", "output-items.txt"] if pecos else [],
+        "pecos": [targets, "output-items.txt"] if targets else [],
     }
     beside = [find_beside(file, name) for name in names.get(form, [])]
     return [file, *(path for path in beside if path is not None)]
