@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from haxmlnet.data import Document, ReadOptions, find_file, is_sparse, iterate_documents, read_features
 from haxmlnet.data.filters import filter_pairs
 from haxmlnet.data.formats.recognition import find_features
-from haxmlnet.errors import DataError
+from haxmlnet.errors import DataError, SettingError
 
 TEST = ReadOptions(split="test")
 
@@ -189,3 +189,14 @@ def test_files_whose_names_say_little(write):
     ):
         read(path)
     assert read(path, ReadOptions(format="libmultilabel")) == [Document("1", "a text", ("a", "b"))]
+
+
+def test_a_label_field_of_ones_own_wins(write):
+    path = write({"a.jsonl": '{"text": "t", "labels": ["x"], "subjects": ["s"], "target_ind": [1]}\n'}) / "a.jsonl"
+    assert read(path)[0].labels == ("x",)
+    assert read(path, ReadOptions(label_field="subjects"))[0].labels == ("s",)
+
+
+def test_a_split_is_train_or_test():
+    with pytest.raises(SettingError, match="split must be 'train' or 'test', got 'dev'"):
+        ReadOptions(split="dev")

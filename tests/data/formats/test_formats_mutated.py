@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from format_samples import READABLE, parquet
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_readers_formats import READABLE, parquet
 
 from haxmlnet.data import Document, ReadOptions, SkipReport, iterate_documents
 from haxmlnet.errors import DataError
