@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from haxmlnet.data.document_files import skip_errors
 from haxmlnet.data.documents import DEFAULT_OPTIONS, Document, ReadOptions, SkipReport
 from haxmlnet.data.formats.arrow_rows import (
     BATCH_ROWS,
+    Rows,
     find_metadata_classes,
     iterate_records,
-    row_to_document,
+    rows_to_documents,
     select_columns,
 )
 from haxmlnet.data.formats.fields import show
 from haxmlnet.errors import DataError
-
-
-class _Table(NamedTuple):
-    """The rows of a table, with the columns that are needed, and the names of its classes."""
-
-    records: Iterable[dict[str, Any]]
-    classes: list[str] | None = None
 
 
 def documents_of_table(
@@ -53,30 +47,27 @@ def _iterate_documents(
         opened = _open_table(table, options, with_labels)
     except DataError as error:
         raise DataError(f"{where}: {error}") from error
+    if with_labels:
+        opened = opened._replace(records=_convert_labels(opened.records, options.label_field))
     try:
-        for number, record in enumerate(opened.records, start=1):
-            try:
-                if with_labels:
-                    record[options.label_field] = _to_plain_labels(record[options.label_field])
-                document = row_to_document(record, options, with_labels, number, opened.classes)
-            except DataError as error:
-                yield DataError(f"{where}:{number}: {error}")
-            else:
-                yield document
+        yield from rows_to_documents(opened, where, options, with_labels)
     except pa.ArrowException as failure:
         raise DataError(f"{where}: the table cannot be read ({' '.join(str(failure).split())[:80]}).") from failure
 
 
-def _to_plain_labels(value: Any) -> Any:
-    """Convert arrays and tuples of labels to a list, and the numbers of numpy to those of Python."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, tuple | list):
-        return [label.item() if hasattr(label, "item") else label for label in value]
-    return value
+def _convert_labels(records: Iterable[dict[str, Any]], field: str) -> Iterator[dict[str, Any]]:
+    """Convert arrays and tuples of labels to lists, and the numbers of numpy to those of Python."""
+    for record in records:
+        value = record[field]
+        if hasattr(value, "tolist"):
+            value = value.tolist()
+        if isinstance(value, tuple | list):
+            value = [label.item() if hasattr(label, "item") else label for label in value]
+        record[field] = value
+        yield record
 
 
-def _open_table(table: Any, options: ReadOptions, with_labels: bool) -> _Table:
+def _open_table(table: Any, options: ReadOptions, with_labels: bool) -> Rows:
     if isinstance(table, Mapping) and all(hasattr(part, "column_names") for part in table.values()):
         if options.split not in table:
             raise DataError(f"there is no {options.split!r}, got {show(list(table))}. Give one of them.")
@@ -85,7 +76,7 @@ def _open_table(table: Any, options: ReadOptions, with_labels: bool) -> _Table:
         return _open_dataset(table, options, with_labels)
     if hasattr(table, "iloc") and hasattr(table, "columns"):
         columns = select_columns([str(name) for name in table.columns], options, with_labels)
-        return _Table(_iterate_frame(table, columns))
+        return Rows(_iterate_frame(table, columns))
     if hasattr(table, "collect_schema") and hasattr(table, "collect"):
         columns = select_columns(table.collect_schema().names(), options, with_labels)
         table = table.select(columns).collect()
@@ -94,15 +85,15 @@ def _open_table(table: Any, options: ReadOptions, with_labels: bool) -> _Table:
         table = table.scanner(columns=columns)  # of a data set on disk, only these are read
     reader = _open_arrow(table)
     columns = select_columns(reader.schema.names, options, with_labels)
-    return _Table(iterate_records(reader, columns), find_metadata_classes(reader.schema, options.label_field))
+    return Rows(iterate_records(reader, columns), find_metadata_classes(reader.schema, options.label_field))
 
 
-def _open_dataset(table: Any, options: ReadOptions, with_labels: bool) -> _Table:
+def _open_dataset(table: Any, options: ReadOptions, with_labels: bool) -> Rows:
     """Open a data set of `datasets`; its own iteration knows the order of its rows."""
     batches = iter(table.with_format("arrow").iter(batch_size=BATCH_ROWS))
     first = next(batches, None)
     if first is None:
-        return _Table([])
+        return Rows([])
     columns = select_columns(first.column_names, options, with_labels)
     records = (record for batch in chain([first], batches) for record in iterate_records(batch.to_batches(), columns))
 
@@ -111,7 +102,7 @@ def _open_dataset(table: Any, options: ReadOptions, with_labels: bool) -> _Table
     for _ in range(2):
         feature = feature[0] if isinstance(feature, list) and feature else getattr(feature, "feature", feature)
     names = getattr(feature, "names", None)
-    return _Table(records, list(names) if isinstance(names, list | tuple) else None)
+    return Rows(records, list(names) if isinstance(names, list | tuple) else None)
 
 
 def _iterate_frame(frame: Any, columns: list[str]) -> Iterator[dict[str, Any]]:

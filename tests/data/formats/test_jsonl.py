@@ -47,7 +47,7 @@ def read_from(path: Path | None, lines: Sequence[bytes]) -> list[str | Document]
 def read_by_pythons_json(line: bytes, number: int) -> str | Document:
     try:
         document = to_document(parse_object(line), DEFAULT_OPTIONS, True, number)
-        refuse_half_characters(document)
+        refuse_half_characters(document.text, document.id, *document.labels)
     except DataError as error:
         return f"a.jsonl:{number}: {error}"
     return document

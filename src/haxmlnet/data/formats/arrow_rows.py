@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from haxmlnet.data.documents import Document, ReadOptions
 from haxmlnet.data.formats.csv_tsv import parse_label_cell
@@ -17,6 +17,14 @@ BATCH_ROWS = 1_000
 _ROWS_WRITTEN_AT_ONCE = 10_000
 _METADATA_KEY = b"huggingface"
 _NO_CLASS = -1
+
+
+class Rows(NamedTuple):
+    """The rows of a table as Python values, in the columns that are needed."""
+
+    records: Iterable[dict[str, Any]]
+    classes: list[str] | None = None
+    """The names of the labels that are whole numbers."""
 
 
 @contextmanager
@@ -82,20 +90,23 @@ def iterate_records(batches: Iterable[Any], columns: list[str]) -> Iterator[dict
             yield from part.to_pylist()
 
 
-def row_to_document(
-    record: dict[str, Any], options: ReadOptions, with_labels: bool, number: int, classes: list[str] | None = None
-) -> Document:
-    """Make a document of a row; `classes` names the labels that are whole numbers."""
+def rows_to_documents(
+    rows: Rows, where: str, options: ReadOptions, with_labels: bool, n_before: int = 0
+) -> Iterator[Document | DataError]:
+    """Make a document of each row; its default id counts the rows of the files before this one, too."""
     field = options.label_field
-    if with_labels:
-        value = record[field]
-        if classes is not None:
-            record[field] = _name_classes(value, classes, field)
-        elif options.label_separator is None and isinstance(value, str):
-            record[field] = parse_label_cell(value, field)
-    document = to_document(record, options, with_labels, number)
-    refuse_half_characters(document)
-    return document
+    for number, record in enumerate(rows.records, start=1):
+        try:
+            if with_labels and rows.classes is not None:
+                record[field] = _name_classes(record[field], rows.classes, field)
+            elif with_labels and options.label_separator is None and isinstance(record[field], str):
+                record[field] = parse_label_cell(record[field], field)
+            document = to_document(record, options, with_labels, n_before + number)
+            refuse_half_characters(document.text, document.id, *document.labels)
+        except DataError as error:
+            yield DataError(f"{where}:{number}: {error}")
+        else:
+            yield document
 
 
 def find_metadata_classes(schema: Any, field: str) -> list[str] | None:

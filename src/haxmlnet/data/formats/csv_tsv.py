@@ -71,7 +71,7 @@ def read_table(
             if with_labels and options.label_separator is None:
                 record[field] = parse_labels(str(record[field]), field)
             document = to_document(record, options, with_labels, n_rows)
-            refuse_half_characters(document)
+            refuse_half_characters(document.text, document.id, *document.labels)
         except DataError as error:
             yield source.error(error, line)
         else:
@@ -100,52 +100,37 @@ def _check_header(
 def _read_rows(source: Source, delimiter: str) -> Iterator[tuple[int, list[str] | DataError]]:
     """Yield the line on which each row starts, and the row, or what is wrong with it; blank lines do not count."""
     csv.field_size_limit(_LONGEST_FIELD)
-    lines = _DecodedLines(source)
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    faults: list[DataError] = []
+    at_end = False
+
+    def decode_lines() -> Iterator[str]:
+        nonlocal at_end
+        for _, line in source.lines():
+            try:
+                yield decode_line(line)
+            except DataError as fault:  # noted, not raised: the csv module cannot go on after an exception
+                faults.append(fault)
+                yield line.decode(errors="replace")
+        at_end = True
+
+    reader = csv.reader(decode_lines(), delimiter=delimiter, strict=True)
     while True:
+        faults.clear()
         start = reader.line_num + 1
         try:
             row = next(reader, None)
         except csv.Error as failure:
-            if lines.at_end:
+            if at_end:
                 # Never skipped: the open quote has swallowed all rows that follow it.
                 raise source.error("a quote opens in this row and never closes. Close it.", start) from failure
-            lines.take_fault()
             reason = str(failure).partition(" - ")[0]
             advice = "Put such fields in quotes, and double inner quotes."
             yield start, DataError(f"not a valid row ({reason}). {advice}")
             continue
         if row is None:
             return
-        fault = lines.take_fault()
-        if fault is not None:
-            yield start, fault
-        elif row:
-            yield start, row
-
-
-class _DecodedLines:
-    """Lines for the csv module, which cannot go on after an exception: faults are noted, not raised."""
-
-    def __init__(self, source: Source) -> None:
-        self.at_end = False
-        self._fault: DataError | None = None
-        self._source = source
-
-    def __iter__(self) -> Iterator[str]:
-        for _, line in self._source.lines():
-            try:
-                text = decode_line(line)
-            except DataError as fault:
-                self._fault = fault
-                text = line.decode(errors="replace")
-            yield text
-        self.at_end = True
-
-    def take_fault(self) -> DataError | None:
-        """Return the fault noted since the last call, if any."""
-        fault, self._fault = self._fault, None
-        return fault
+        if row or faults:
+            yield start, faults[-1] if faults else row
 
 
 def read_header_names(source: Source, delimiter: str) -> set[str]:

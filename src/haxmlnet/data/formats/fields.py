@@ -44,9 +44,9 @@ def drop_repetitions(labels: Sequence[str]) -> tuple[str, ...]:
     return tuple(labels) if len(set(labels)) == len(labels) else tuple(dict.fromkeys(labels))
 
 
-def refuse_half_characters(document: Document) -> None:
+def refuse_half_characters(*parts: str) -> None:
     """Refuse the lone surrogates that JSON escapes can spell, as nothing can write them again."""
-    for part in (document.text, document.id, *document.labels):
+    for part in parts:
         if part.isascii():
             continue
         try:

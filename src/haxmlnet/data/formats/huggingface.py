@@ -16,12 +16,13 @@ from typing import Any
 
 from haxmlnet.data.documents import Document, ReadOptions
 from haxmlnet.data.formats.arrow_rows import (
+    Rows,
     explain_arrow,
     find_classes,
     find_metadata_classes,
     iterate_records,
     make_schema,
-    row_to_document,
+    rows_to_documents,
     select_typed_columns,
     write_batches,
 )
@@ -57,14 +58,9 @@ def read_huggingface(source: Source, options: ReadOptions, with_labels: bool) ->
             is_there = False
         if not is_there:
             raise source.error(f"there is no {show(file.name)} beside it, which it names. Save the data set again.")
-        for row, record, used_classes in _read_arrow(file, options, with_labels, classes):
+        for document in _read_arrow(file, options, with_labels, classes, n_rows):
             n_rows += 1
-            try:
-                document = row_to_document(record, options, with_labels, n_rows, used_classes)
-            except DataError as error:
-                yield DataError(f"{file}:{row}: {error}")
-            else:
-                yield document
+            yield document
 
 
 def _list_files(source: Source, path: Path) -> list[Path]:
@@ -92,17 +88,16 @@ def _parse_json(source: Source) -> dict[str, Any]:
 
 
 def _read_arrow(
-    file: Path, options: ReadOptions, with_labels: bool, classes: list[str] | None
-) -> Iterator[tuple[int, dict[str, Any], list[str] | None]]:
-    """Yield the rows of a file, with their numbers from 1 and the names of the classes."""
+    file: Path, options: ReadOptions, with_labels: bool, classes: list[str] | None, n_before: int
+) -> Iterator[Document | DataError]:
     import pyarrow as pa
 
     with explain_arrow(str(file), "Arrow"), pa.OSFile(str(file), "rb") as stream:
         reader = pa.ipc.open_stream(stream)
         classes = classes or find_metadata_classes(reader.schema, options.label_field)
         columns = select_typed_columns(reader.schema, options, with_labels, classes is not None, str(file))
-        for row, record in enumerate(iterate_records(reader, columns), start=1):
-            yield row, record, classes
+        rows = Rows(iterate_records(reader, columns), classes)
+        yield from rows_to_documents(rows, str(file), options, with_labels, n_before)
 
         # A file that was cut between two batches looks whole to pyarrow.
         size, place = stream.size(), stream.tell()
@@ -124,7 +119,7 @@ def write_huggingface(documents: Iterable[Document], path: Path) -> int:
         raise DataError(f"{path}: cannot be written: {failure.strerror}. Check the folder.") from failure
     string = {"dtype": "string", "_type": "Value"}
     features = {"id": string, "text": string, "labels": {"feature": string, "_type": "Sequence"}}
-    state = {
+    state: dict[str, object] = {
         FILES_KEY: [{"filename": _ARROW_FILE}],
         "_fingerprint": secrets.token_hex(8),
         "_format_columns": None,

@@ -59,7 +59,7 @@ def _read_line(
     try:
         document = make_document(parse_object(line), number)
         if b"\\" in line:
-            refuse_half_characters(document)
+            refuse_half_characters(document.text, document.id, *document.labels)
     except DataError as error:
         return source.error(error, number)
     return document

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from haxmlnet.data.feature_corpus import FeatureCorpus
-from haxmlnet.data.formats.fields import show
+from haxmlnet.data.formats.fields import refuse_half_characters, show
 from haxmlnet.data.formats.jsonl import parse_object
 from haxmlnet.data.formats.lines import check_name_line
 from haxmlnet.data.formats.source import decode_line, find_beside, open_source
@@ -46,12 +46,7 @@ def read_titles(path: Path) -> tuple[list[str], list[object]]:
                     raise DataError(
                         f"'title' must be a string, got {show(title)}. Mend it: the order of the labels counts."
                     )
-                try:
-                    title.encode()
-                except UnicodeEncodeError as failure:
-                    raise DataError(
-                        f"half a surrogate pair is no character, got {show(title)}. Write both halves."
-                    ) from failure
+                refuse_half_characters(title)
             except DataError as error:
                 raise source.error(error, number) from error
             titles.append(title.strip() or str(uid))

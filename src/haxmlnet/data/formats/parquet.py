@@ -12,11 +12,12 @@ from pathlib import Path
 from haxmlnet.data.documents import Document, ReadOptions
 from haxmlnet.data.formats.arrow_rows import (
     BATCH_ROWS,
+    Rows,
     explain_arrow,
     find_metadata_classes,
     iterate_records,
     make_schema,
-    row_to_document,
+    rows_to_documents,
     select_typed_columns,
     write_batches,
 )
@@ -45,18 +46,15 @@ def read_parquet(source: Source, options: ReadOptions, with_labels: bool) -> Ite
         classes = find_metadata_classes(schema, options.label_field)
         columns = select_typed_columns(schema, options, with_labels, classes is not None, source.name)
 
-        number = 0
+        n_rows = 0
         with explain_arrow(source.name, "Parquet"):
             batches = file.iter_batches(BATCH_ROWS, columns=columns, use_threads=False)
-            for number, record in enumerate(iterate_records(batches, columns), start=1):
-                try:
-                    document = row_to_document(record, options, with_labels, number, classes)
-                except DataError as error:
-                    yield source.error(error, number)
-                else:
-                    yield document
-        if number != file.metadata.num_rows:
-            raise source.error(f"the table ends after {number} of {file.metadata.num_rows} rows. Copy the file again.")
+            rows = Rows(iterate_records(batches, columns), classes)
+            for document in rows_to_documents(rows, source.name, options, with_labels):
+                n_rows += 1
+                yield document
+        if n_rows != file.metadata.num_rows:
+            raise source.error(f"the table ends after {n_rows} of {file.metadata.num_rows} rows. Copy the file again.")
 
 
 def write_parquet(documents: Iterable[Document], path: Path) -> int:

@@ -230,7 +230,7 @@ def open_source(path: str | Path) -> Iterator[Source]:
         yield Source("<stdin>", buffer)
         return
     try:
-        stream = io.BufferedReader(io.FileIO(path), _BUFFER_SIZE)
+        stream: io.BufferedReader = io.BufferedReader(io.FileIO(path), _BUFFER_SIZE)
     except (OSError, ValueError) as failure:
         if isinstance(failure, FileNotFoundError):
             reason = "no such file. Check the path"
