@@ -64,5 +64,5 @@ def test_what_cannot_be_written_is_made_in_memory(tmp_path):
     made = cache_arrays(tmp_path / "file", IDENTITY, lambda directory: {"numbers": np.arange(3)}, remarks)
     assert made["numbers"].tolist() == [0, 1, 2]
     assert len(remarks.lines) == 1
-    assert "so it is not kept" in remarks.lines[0]
+    assert "so it is not cached" in remarks.lines[0]
     assert os.listdir(tmp_path) == ["file"]

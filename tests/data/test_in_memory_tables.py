@@ -159,7 +159,7 @@ def test_classes_have_their_names():
     assert [document.labels for document in read(listed)] == [("a", "b"), (), ("b",)]
     assert [document.labels for document in read(Dataset(pa.table(numbers)))] == [("0", "1"), (), ("1",)]
     beyond = Dataset(pa.table({"text": ["t"], "labels": [[2]]}), features={"labels": Sequence()})
-    assert message_of(beyond) == "Dataset:1: 'labels' has the class 2, but there are 2, from 0. Mend it."
+    assert message_of(beyond) == "Dataset:1: 'labels' has the class 2, but there are 2, from 0. Fix it."
 
 
 def test_a_dictionary_of_data_sets_is_split():
@@ -173,8 +173,8 @@ def test_a_dictionary_of_data_sets_is_split():
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (Frame({"text": ["t", None], "labels": [[], []]}), "Frame:2: 'text' must be a string, got None. Mend"),
-        (Frame({"text": ["t", float("nan")], "labels": [[], []]}), "Frame:2: 'text' must be a string, got nan. Mend"),
+        (Frame({"text": ["t", None], "labels": [[], []]}), "Frame:2: 'text' must be a string, got None. Fix"),
+        (Frame({"text": ["t", float("nan")], "labels": [[], []]}), "Frame:2: 'text' must be a string, got nan. Fix"),
         (Frame({"text": ["t"], "labels": [float("nan")]}), "Frame:1: 'labels' must be a list of strings, got nan. Wri"),
         (Frame({"text": ["t"], "labels": [None]}), "Frame:1: 'labels' must be a list of strings, got None. Write []"),
         (Frame({"text": ["t"], "labels": [[None]]}), "Frame:1: 'labels' must be a list of strings, but one is None."),
@@ -184,10 +184,10 @@ def test_a_dictionary_of_data_sets_is_split():
         (Frame({"body": ["t"]}), "Frame: there is no 'text', got the fields ['body']. Use"),
         (Frame({"text": ["t"]}), "Frame: there is no 'labels', got the fields ['text']. Use"),
         (Frame({"text": [], "labels": []}), "Frame: the file has no document."),
-        (pa.table({"text": ["t", None], "labels": [["x"]] * 2}), "Table:2: 'text' must be a string, got None. Mend"),
+        (pa.table({"text": ["t", None], "labels": [["x"]] * 2}), "Table:2: 'text' must be a string, got None. Fix"),
         (pa.table({"text": ["t"], "labels": [1]}), "Table:1: 'labels' must be a list of strings, got 1. Write"),
         (pa.table([["t"], ["u"], [["x"]]], ["text", "text", "labels"]), "Table: there are several columns 'text'."),
-        (Stream(pa.table({"text": [1], "labels": [[]]})), "Stream:1: 'text' must be a string, got 1. Mend"),
+        (Stream(pa.table({"text": [1], "labels": [[]]})), "Stream:1: 'text' must be a string, got 1. Fix"),
         (Dataset(pa.table({"text": ["\ud800".encode("utf-8", "surrogatepass")], "labels": [[]]})), "Dataset:1: 'text'"),
         ([1, 2], "list: not a table. Give a pandas, polars or Arrow table"),
         ({}, "dict: there is no 'train', got []. Give"),

@@ -41,9 +41,9 @@ MALFORMED = [
         '{"title": "only"}',
         "a.jsonl:1: there is no 'text', got the fields ['title']. Use --text-field",
     ),
-    ("a.jsonl", '{"text": null}', "a.jsonl:1: 'text' must be a string, got None. Mend"),
-    ("a.jsonl", '{"text": ["a"]}', "a.jsonl:1: 'text' must be a string, got ['a']. Mend"),
-    ("a.jsonl", '{"title": 1, "text": "t"}', "a.jsonl:1: 'title' must be a string, got 1. Mend"),
+    ("a.jsonl", '{"text": null}', "a.jsonl:1: 'text' must be a string, got None. Fix"),
+    ("a.jsonl", '{"text": ["a"]}', "a.jsonl:1: 'text' must be a string, got ['a']. Fix"),
+    ("a.jsonl", '{"title": 1, "text": "t"}', "a.jsonl:1: 'title' must be a string, got 1. Fix"),
     (
         "a.jsonl",
         '{"text": "t"}',

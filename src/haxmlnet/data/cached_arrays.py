@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from haxmlnet.data.arrays import DESCRIPTION, GrowingArray, csr_view, made_once, map_array, read_seal, seal
+from haxmlnet.data.arrays import DESCRIPTION, GrowingArray, csr_view, map_array, open_or_fill, read_seal, seal
 from haxmlnet.errors import DataError
 from haxmlnet.progress import Progress
 from haxmlnet.version import __version__
@@ -54,18 +54,13 @@ def cache_arrays(directory: Path | None, identity: Mapping[str, Any], make: Make
         make(target)
         seal(target, {"identity": identity})
 
-    target = directory / _name_directory(identity)
-    try:
-        return made_once(target, open_directory, fill, progress.say)
-    except OSError as error:
-        progress.say(f"{target}: cannot be written ({error.strerror or error}), so it is not kept.")
-        return make(None)
-
-
-def _name_directory(identity: Mapping[str, Any]) -> str:
-    """Name a directory after the identity of what is in it."""
     digest = hashlib.blake2b(json.dumps(identity, sort_keys=True).encode(), digest_size=8).hexdigest()
-    return f"{str(identity['what']).replace(' ', '_')}-{digest}"
+    target = directory / f"{str(identity['what']).replace(' ', '_')}-{digest}"
+    try:
+        return open_or_fill(target, open_directory, fill, progress.say)
+    except OSError as error:
+        progress.say(f"{target}: cannot be written ({error.strerror or error}), so it is not cached.")
+        return make(None)
 
 
 def _stack(blocks: Iterable[sp.csr_array], directory: Path | None) -> Arrays:

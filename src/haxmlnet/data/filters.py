@@ -60,7 +60,7 @@ def read_filter(path: str | Path) -> NDArray[np.int64]:
             if len(words) != 2 or not all(word.isdigit() and len(word) < 11 for word in words):
                 got = show(line[:100].decode(errors="backslashreplace").strip())
                 raise source.error(
-                    f"expected the numbers of a document and a label, from 0, got {got}. Mend it.", number
+                    f"expected the numbers of a document and a label, from 0, got {got}. Fix it.", number
                 )
             numbers += (int(words[0]), int(words[1]))
     return np.array(numbers, np.int64).reshape(-1, 2)
@@ -111,10 +111,10 @@ def labels_without_pairs(labels: Sequence[Sequence[str]], pairs: LabelPairs) -> 
     dropped: dict[int, set[str]] = {}
     for document, label in zip(pairs.documents.tolist(), pairs.labels.tolist(), strict=True):
         dropped.setdefault(document, set()).add(label)
-    kept = [tuple(row) for row in labels]
+    remaining = [tuple(row) for row in labels]
     for document, names in dropped.items():
-        kept[document] = tuple([label for label in kept[document] if label not in names])
-    return kept
+        remaining[document] = tuple([label for label in remaining[document] if label not in names])
+    return remaining
 
 
 def _check_documents(pairs: LabelPairs, n_documents: int) -> None:

@@ -31,7 +31,7 @@ def documents_of_table(
 
     A table is a pandas or polars DataFrame, a polars LazyFrame, an Arrow table, stream or data set, a `datasets`
     Dataset, or a DatasetDict, of which `options.split` is read; anything else with `__arrow_c_stream__` or
-    `__dataframe__` will do. Labels are lists or arrays of strings or whole numbers, or strings as in CSV; the
+    `__dataframe__` will do. Labels are lists or arrays of strings or integers, or strings as in CSV; the
     classes of `datasets` get their names. A document without an id has the number of its row, from 1.
     """
     where = type(table).__name__

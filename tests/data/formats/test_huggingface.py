@@ -149,7 +149,7 @@ ARROW = "data-00000-of-00001.arrow"
         (ARROW, arrow(table([[0.5]], ["t"])), f"d/{ARROW}: the column 'labels' must hold lists of strings, or strings"),
         (ARROW, arrow(table([[0], [2]], ["t", "u"])), f"d/{ARROW}:2: 'labels' has the class 2, but there are 2, from "),
         (ARROW, arrow(table([[0], [-1]], ["t", "u"])), f"d/{ARROW}:2: 'labels' has the class -1, but there are 2, fro"),
-        (ARROW, arrow(table([[0], [1]], ["t", None])), f"d/{ARROW}:2: 'text' must be a string, got None. Mend"),
+        (ARROW, arrow(table([[0], [1]], ["t", None])), f"d/{ARROW}:2: 'text' must be a string, got None. Fix"),
         (ARROW, arrow(table([[0], None], ["t", "u"])), f"d/{ARROW}:2: 'labels' must be a list of strings, got None."),
     ],
 )  # fmt: skip

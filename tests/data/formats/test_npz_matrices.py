@@ -20,7 +20,7 @@ from haxmlnet.errors import DataError
         ({"data": ["a", "b", "c"]}, "its values are"),
         ({"format": "coo"}, "not CSR"),
         ({"shape": [3, 10**12]}, "do not fit"),
-        ({"indptr": [0.0, 1.0, 2.0, 3.0]}, "whole numbers"),
+        ({"indptr": [0.0, 1.0, 2.0, 3.0]}, "integers"),
     ],
 )
 def test_arrays_that_make_no_matrix_are_refused_before_scipy_sees_them(tmp_path, changes, reason):

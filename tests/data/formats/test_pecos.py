@@ -21,7 +21,7 @@ MALFORMED = [
     ("pecos", {"X.trn.txt": TEXTS, "Y.trn.npz": b"no archive"}, "Y.trn.npz: not a sparse matrix as scipy saves it ("),
     ("pecos", {"X.trn.txt": TEXTS, "Y.trn.npz": BAD_CSR[: len(BAD_CSR) // 2]}, "Y.trn.npz: not a sparse matrix as"),
     ("pecos", {"X.trn.txt": TEXTS, "Y.trn.npz": npz([[0], [1]]), "output-items.txt": "a\n"},
-     "output-items.txt: expected 2 different names, one a line, got 1. Mend"),
+     "output-items.txt: expected 2 different names, one a line, got 1. Fix"),
 ]  # fmt: skip
 
 

@@ -24,7 +24,7 @@ class Rows(NamedTuple):
 
     records: Iterable[dict[str, Any]]
     classes: list[str] | None = None
-    """The names of the labels that are whole numbers."""
+    """The names of the labels that are integers."""
 
 
 @contextmanager
@@ -137,7 +137,7 @@ def _name_classes(value: object, classes: list[str], field: str) -> object:
         return value
     for number in value:
         if type(number) is int and not 0 <= number < len(classes):
-            raise DataError(f"{field!r} has the class {number}, but there are {len(classes)}, from 0. Mend it.")
+            raise DataError(f"{field!r} has the class {number}, but there are {len(classes)}, from 0. Fix it.")
     return [classes[number] if type(number) is int else number for number in value]
 
 

@@ -74,7 +74,7 @@ def _read_id(record: Mapping[str, object], field: str, default_id: int) -> str:
         return str(default_id)
     if type(value) is int:
         return str(value)
-    raise DataError(f"{field!r} must be a string or an integer, got {show(value)}. Mend it or leave it out.")
+    raise DataError(f"{field!r} must be a string or an integer, got {show(value)}. Fix it or leave it out.")
 
 
 def _read_text(record: Mapping[str, object], field: str | tuple[str, ...] | None) -> str:
@@ -95,7 +95,7 @@ def _read_string(record: Mapping[str, object], field: str) -> str:
         raise missing_field(field, record, "--text-field")
     value = record[field]
     if not isinstance(value, str):
-        raise DataError(f"{field!r} must be a string, got {show(value)}. Mend it or leave the document out.")
+        raise DataError(f"{field!r} must be a string, got {show(value)}. Fix it or leave the document out.")
     return value
 
 

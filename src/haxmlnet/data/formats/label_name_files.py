@@ -44,7 +44,7 @@ def read_titles(path: Path) -> tuple[list[str], list[object]]:
                 uid, title = record.get(ID_FIELD, number - 1), record.get("title", "")
                 if not isinstance(title, str):
                     raise DataError(
-                        f"'title' must be a string, got {show(title)}. Mend it: the order of the labels counts."
+                        f"'title' must be a string, got {show(title)}. Fix it: the order of the labels counts."
                     )
                 refuse_half_characters(title)
             except DataError as error:
@@ -105,7 +105,7 @@ def read_pecos_names(path: Path | None, n_labels: int) -> list[str] | None:
     names = list(_iterate_lines(file))
     if len(names) != n_labels or len(set(names)) != n_labels or not all(name.strip() for name in names):
         raise DataError(
-            f"{file}: expected {n_labels} different names, one a line, got {len(set(names))}. Mend the file."
+            f"{file}: expected {n_labels} different names, one a line, got {len(set(names))}. Fix the file."
         )
     return names
 
@@ -127,7 +127,7 @@ def select_new_names(corpus: FeatureCorpus, names_there: list[str] | None, path:
             try:
                 check_name_line(name)
             except DataError as error:
-                raise DataError(f"{path}: cannot hold the label {show(name)}: {error}. Mend it.") from error
+                raise DataError(f"{path}: cannot hold the label {show(name)}: {error}. Fix it.") from error
         return names
     expected = [str(column) for column in range(len(names_there))] if names is None else names
     if names_there != expected:

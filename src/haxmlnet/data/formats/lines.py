@@ -53,7 +53,7 @@ def cannot_hold(path: object, n: int, document: Document, reason: object) -> Dat
     """Make the error for a document that a format cannot hold."""
     return DataError(
         f"{path}: cannot hold document {n} with the id {show(document.id)}: {reason}. "
-        "Mend it, or choose a format such as jsonl."
+        "Fix it, or choose a format such as jsonl."
     )
 
 

@@ -38,9 +38,7 @@ def load_matrix(path: Path) -> sp.csr_array:
         ) from failure
     finite = np.isfinite(matrix.data)
     if not finite.all():
-        raise DataError(
-            f"{path}: {_describe_place(matrix, int(finite.argmin()))} is no finite number. Mend the matrix."
-        )
+        raise DataError(f"{path}: {_describe_place(matrix, int(finite.argmin()))} is no finite number. Fix the matrix.")
     return matrix
 
 
@@ -58,7 +56,7 @@ def _check_csr(arrays: dict[str, NDArray[Any]]) -> sp.csr_array:
     if data.dtype.kind not in "biuf":
         raise ValueError(f"its values are {data.dtype}")
     if any(array.ndim != 1 for array in (data, indices, bounds)) or {indices.dtype.kind, bounds.dtype.kind} - {*"iu"}:
-        raise ValueError("its indices are no lists of whole numbers")
+        raise ValueError("its indices are no lists of integers")
     if not 0 <= n_columns <= _LARGEST or len(bounds) != n_rows + 1 or len(data) != len(indices):
         raise ValueError(f"{len(bounds)} bounds and {len(data)} values do not fit {n_rows} x {n_columns}")
     if bounds[0] != 0 or bounds[-1] != len(indices) or (np.diff(bounds.astype(np.int64)) < 0).any():

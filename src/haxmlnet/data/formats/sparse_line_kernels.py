@@ -117,7 +117,7 @@ def _is_space(byte: int) -> bool:
 
 @numba.njit(cache=True, nogil=True)
 def _parse_index(text: Any, at: int, end: int) -> tuple[int, int]:
-    """Give the whole number that begins here, at most just beyond the largest, and where it ends."""
+    """Return the integer that begins here, at most just beyond the largest, and where it ends."""
     number = 0
     while at < end and _ZERO <= text[at] <= _NINE:
         number = min(number * 10 + (text[at] - _ZERO), LARGEST_INDEX + 1)
@@ -206,7 +206,7 @@ def _sort_row(indices: Any, values: Any, n: int) -> None:
 
 @numba.njit(cache=True, nogil=True)
 def _parse_value(text: Any, at: int, end: int) -> tuple[float, int]:
-    """Give the decimal number that begins here and where it ends; NaN where there is none."""
+    """Return the decimal number that begins here and where it ends; NaN where there is none."""
     sign = 1.0
     if at < end and (text[at] == _MINUS or text[at] == _PLUS):
         sign = -1.0 if text[at] == _MINUS else 1.0

@@ -47,11 +47,11 @@ def read_header(source: Source, *names: str) -> list[int]:
     line = next(source.lines(), (1, b""))[1]
     words = line.split()
     if len(words) != len(names) or not all(word.isdigit() for word in words):
-        raise source.error(f"{wanted}, got {_show_bytes(line)}. Write {len(names)} whole numbers.", 1)
+        raise source.error(f"{wanted}, got {_show_bytes(line)}. Write {len(names)} integers.", 1)
     # int() takes quadratic time: numbers of that many digits are wrong anyway.
     numbers = [int(word[:11]) for word in words]
     if max(numbers[1:]) > LARGEST_SIZE:
-        raise source.error(f"{wanted}, at most {LARGEST_SIZE}, got {_show_bytes(line)}. Mend it.", 1)
+        raise source.error(f"{wanted}, at most {LARGEST_SIZE}, got {_show_bytes(line)}. Fix it.", 1)
     return numbers
 
 
@@ -90,7 +90,7 @@ def check_n_rows(source: Source, rows: Rows, n_rows: int) -> Rows:
             return Rows(rows.features[:n_usable], rows.targets[:n_usable], rows.is_usable[:n_rows])
     if n_found != n_rows:
         raise source.error(
-            f"the first line says {n_rows} documents, but {n_found} lines follow. Mend it, or get the whole file."
+            f"the first line says {n_rows} documents, but {n_found} lines follow. Fix it, or get the whole file."
         )
     return rows
 
@@ -122,17 +122,17 @@ def _explain_fault(kind: int, word: bytes, layout: Layout, what: str) -> str:
 
     got = _show_bytes(word)
     if kind == kernels.BAD_LABEL:
-        return f"labels must be whole numbers with commas between them, got {got}. Write 1,2 before the features."
+        return f"labels must be integers with commas between them, got {got}. Write 1,2 before the features."
     if kind == kernels.BAD_PAIR:
-        return f"expected {what}:value with a whole number before the colon, got {got}. Write such as 17:0.5."
+        return f"expected {what}:value with an integer before the colon, got {got}. Write such as 17:0.5."
     if kind == kernels.BAD_VALUE:
-        return f"the value of a {what} must be a finite number, got {got}. Mend it or leave it out."
+        return f"the value of a {what} must be a finite number, got {got}. Fix it or leave it out."
     if kind == kernels.FEATURE_TWICE:
         return f"a {what} is there twice, got {got}. Leave one out."
     if kind == kernels.LABEL_BEYOND:
-        return f"labels are numbered from 0 to {layout.n_labels - 1}, got {got}. Mend it or the first line."
+        return f"labels are numbered from 0 to {layout.n_labels - 1}, got {got}. Fix it or the first line."
     first, last = layout.first_index, layout.n_features + layout.first_index - 1
-    return f"{what}s are numbered from {first} to {last}, got {got}. Mend it, the first line, or --first-index."
+    return f"{what}s are numbered from {first} to {last}, got {got}. Fix it, the first line, or --first-index."
 
 
 def _show_bytes(word: bytes) -> str:

@@ -55,14 +55,14 @@ def read_xc_raw(source: Source, options: ReadOptions, with_labels: bool) -> Iter
 def _name_labels(record: Record, names: list[str] | None) -> list[str]:
     indices, weights = record[LABEL_FIELD], record.get(_WEIGHT_FIELD)
     if not isinstance(indices, list):
-        raise DataError(f"{LABEL_FIELD!r} must be a list of whole numbers, got {show(indices)}. Write [] for none.")
+        raise DataError(f"{LABEL_FIELD!r} must be a list of integers, got {show(indices)}. Write [] for none.")
     if isinstance(weights, list) and len(weights) != len(indices):
         raise DataError(
             f"{LABEL_FIELD!r} has {len(indices)} values and {_WEIGHT_FIELD!r} has {len(weights)}. Make them match."
         )
     for index in indices:
         if type(index) is not int or index < 0:
-            raise DataError(f"{LABEL_FIELD!r} must hold whole numbers from 0, but one is {show(index)}. Mend it.")
+            raise DataError(f"{LABEL_FIELD!r} must hold integers from 0, but one is {show(index)}. Fix it.")
         if names is not None and index >= len(names):
             raise DataError(
                 f"{LABEL_FIELD!r} has the label {show(index)}, but {LABEL_FILE} ends with {len(names) - 1}. "

@@ -135,7 +135,7 @@ def _select_new_names(corpus: FeatureCorpus, path: Path) -> list[str] | None:
     names = select_new_names(corpus, names_there, path.with_name(NAME_FILE))
     for name in names or ():
         if name != name.strip():
-            raise DataError(f"{path}: cannot hold the label {show(name)}, which begins or ends with a space. Mend it.")
+            raise DataError(f"{path}: cannot hold the label {show(name)}, which begins or ends with a space. Fix it.")
     return names
 
 
