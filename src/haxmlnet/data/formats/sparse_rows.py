@@ -112,7 +112,7 @@ def _join_parts(parts: list[ParsedLines], layout: Layout) -> Rows:
     features.eliminate_zeros()
     labels = np.concatenate([np.zeros(0, np.int32), *(part.labels for part in parts)])
     ones = np.ones(len(labels), np.float32)
-    targets = make_matrix([part.label_starts for part in parts], labels, ones, layout.n_labels)
+    targets = set_ones(make_matrix([part.label_starts for part in parts], labels, ones, layout.n_labels))
     kinds = np.concatenate([np.zeros(0, np.uint8), *(part.kinds for part in parts)])
     return Rows(features, targets, kinds[kinds != NO_ROW] == ROW)
 
