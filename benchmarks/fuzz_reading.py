@@ -19,7 +19,7 @@ from benchmarks.fuzz_samples import FILTER, VECTORS
 from haxmlnet.data import FORMATS, Document, FeatureCorpus, ReadOptions, SkipReport, iterate_documents, read_features
 from haxmlnet.data.filters import LabelPairs, filter_pairs, read_filter
 from haxmlnet.errors import DataError
-from haxmlnet.text.vectors import read_vectors
+from haxmlnet.text.word_vectors import read_vectors
 
 LONGEST_MESSAGE = 2_000
 SECONDS = 5.0

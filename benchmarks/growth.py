@@ -114,7 +114,7 @@ def train(statistics: Statistics, steps: int, n_threads: int, seed: int, directo
 def step_figures(calls: Sequence[Call], seconds: Sequence[float]) -> Figures:
     """Divide the time of some steps, and the nodes scored in them, by their documents."""
     from benchmarks.speed.flops import distinct_in_rows
-    from haxmlnet.network.network import LabelHead
+    from haxmlnet.network.head import LabelHead
 
     n_documents = n_words = n_scored = 0
     for call in calls:

@@ -10,14 +10,14 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from haxmlnet.models.corpus_features import CorpusFeatures
+from haxmlnet.models.preparation import held_out_size, split_at_random, split_documents
 from numpy.typing import NDArray
 
 from benchmarks.preparation_parts import Figures, MemoryWatch, StageClock
 from benchmarks.synthetic import Statistics, SyntheticData
 from haxmlnet.data import iterate_documents
 from haxmlnet.data.prepared import PreparedCorpus
-from haxmlnet.models.corpus_features import CorpusFeatures
-from haxmlnet.models.preparation import held_out_size, split_at_random, split_documents
 from haxmlnet.progress import Progress
 from haxmlnet.settings import Settings, check_settings, resolve_settings, settings_of
 from haxmlnet.text.prepare import prepare
@@ -130,9 +130,9 @@ def train_and_save(directory: Path, model_directory: Path, settings: Figures) ->
 
 def planned_bytes(corpus: PreparedCorpus, settings: Figures) -> int:
     """Give the peak memory that `haxmlnet plan` expects of the training."""
-    from haxmlnet.planning.memory import Memory
-    from haxmlnet.planning.shape import ModelShape
+    from haxmlnet.planning.model_shape import ModelShape
     from haxmlnet.planning.sizes import DataSizes
+    from haxmlnet.planning.training_memory import Memory
 
     return Memory(ModelShape(DataSizes.of_corpus(corpus), decided(settings, corpus))).training_peak
 
@@ -174,6 +174,7 @@ class TrainingClock(StageClock):
 def untold_stages(progress: Progress) -> Iterator[None]:
     """Make stages of what training does without telling its progress."""
     from haxmlnet.linear.neighbours import Neighbours
+
     from haxmlnet.models import tree_model
 
     def in_stage(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

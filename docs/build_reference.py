@@ -55,7 +55,7 @@ PUBLIC: dict[str, tuple[str, tuple[str, ...]]] = {
         "How good a ranking is. All values are in percent.",
         (
             "evaluate", "Report", "judge", "Judged", "precision_at_k", "recall_at_k", "r_precision_at_k", "ndcg_at_k",
-            "propensities", "propensity_gains", "Gains", "psp_at_k", "psndcg_at_k", "f1_at_threshold",
+            "propensities", "Propensity", "propensity_gains", "Gains", "psp_at_k", "psndcg_at_k", "f1_at_threshold",
             "frequency_buckets", "bucket_table", "Bucket",
         ),
     ),

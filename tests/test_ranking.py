@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 
-from haxmlnet.ranking import ABSENT, Ranking, average_rankings, rank, rank_csr
+from haxmlnet.ranking import ABSENT, Ranking, average_rankings, extend_ranking, is_full, rank, rank_csr
 
 NAMES = np.array(["ant", "bee", "cat", "dog"], dtype=object)
 
@@ -129,6 +129,51 @@ def test_average_of_one_ranking_is_its_top(ranking):
     assert list(average_rankings([ranking], 2)) == list(ranking.top(2))
 
 
+def test_extension_lowers_the_scores_of_what_it_appends(ranking):
+    more = Ranking(ids_of([3, 1, 2], [3, 2, 1]), scores_of([0.9, 0.2, 0.1], [0.9, 0.75, 0.1]), NAMES)
+    extended = extend_ranking(ranking, more, 4)
+    assert list(extended) == [
+        [("cat", 0.75), ("ant", 0.5), ("dog", 0.25), ("bee", pytest.approx(0.2))],
+        [("bee", 0.5), ("dog", 0.5), ("cat", 0.5)],
+    ]
+    assert extended.ids.tolist() == [[2, 0, 3, 1], [1, 3, 2, ABSENT]]
+    assert extended.scores[1].tolist() == [0.5, 0.5, 0.5, 0]
+
+
+@settings(max_examples=100, deadline=None)
+@given(candidates(), candidates())
+def test_extension_equals_a_loop_over_lists(first, second):
+    n = min(len(first[0]), len(second[0]))
+    k = first[2]
+    best = rank(first[0][:n], first[1][:n], 5, None, 20)
+    more = rank(second[0][:n], second[1][:n], 12, None, 20)
+    extended = extend_ranking(best, more, k)
+    assert extended.ids.shape == extended.scores.shape == (n, k)
+    assert extended.n_ids == 20
+    for row in range(n):
+        expected = best[row]
+        for label, score in more[row]:
+            if label not in [known for known, _ in expected]:
+                expected.append((label, min([score, *(s for _, s in expected)])))
+        assert extended[row] == expected[:k]
+        assert (extended.ids[row, len(expected) :] == ABSENT).all()
+        assert (np.diff(extended.scores[row, : len(extended[row])]) <= 0).all()
+
+
+def test_extension_of_nothing_is_the_other_ranking(ranking):
+    nothing = Ranking(np.zeros((2, 0), np.int32), np.zeros((2, 0), np.float32), NAMES)
+    assert list(extend_ranking(nothing, ranking, 3)) == list(ranking)
+    assert list(extend_ranking(ranking, nothing, 3)) == list(ranking)
+    assert list(extend_ranking(ranking.above(2), ranking.top(2), 3)) == list(ranking.top(2))
+
+
+def test_a_ranking_is_full_with_k_labels_or_all_there_are(ranking):
+    assert is_full(ranking.top(1), 1)
+    assert not is_full(ranking.top(1), 2)
+    assert not is_full(ranking, 2)
+    assert is_full(Ranking(ids_of([0, 1, 2, 3]), scores_of([4, 3, 2, 1]), NAMES), 9)
+
+
 def test_rank_csr_ranks_stored_entries_only():
     matrix = sp.csr_array(np.array([[0, 0.5, 0.25, 0], [0, 0, 0, 0], [-1, 0, 0, 0.5]], np.float32))
     assert list(rank_csr(matrix, 9, NAMES)) == [
@@ -151,3 +196,4 @@ def test_no_documents():
     empty = rank(np.zeros((0, 4), np.int32), np.zeros((0, 4), np.float32), 2, NAMES, 4)
     assert (list(empty), empty.labels.shape, empty.to_csr().shape) == ([], (0, 2), (0, 4))
     assert list(average_rankings([empty, empty], 2)) == []
+    assert list(extend_ranking(empty, empty, 3)) == []

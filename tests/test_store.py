@@ -19,7 +19,7 @@ from haxmlnet.store import (
     check_replaceable,
     new_directory,
     read_arrays,
-    unescaped,
+    unescape_lines,
     write_arrays,
     write_lines,
     write_text,
@@ -72,7 +72,7 @@ def test_lines_of_any_characters_come_back(lines):
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "labels.txt"
         write_lines(file, lines)
-        assert unescaped(file.read_bytes().decode()) == lines
+        assert unescape_lines(file.read_bytes().decode()) == lines
         assert file.read_bytes().count(b"\n") == len(lines)
 
 

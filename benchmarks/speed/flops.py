@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 from haxmlnet.network.encoder import BiLSTMEncoder
-from haxmlnet.network.network import LabelHead
+from haxmlnet.network.head import LabelHead
 
 FORWARD_AND_BACKWARD = 3
 FORMULA = (
@@ -99,9 +99,9 @@ def head_operations(
 
 
 def distinct_in_rows(candidates: Tensor) -> Tensor:
-    """Count the different nodes of each row (B, C): absent candidates repeat one that is there."""
+    """Count the different nodes of each row (B, C), of which -1 is none."""
     ordered = candidates.sort(dim=1).values
-    return (ordered.diff(dim=1) != 0).sum(dim=1) + 1
+    return (ordered.diff(dim=1) != 0).sum(dim=1) + (ordered[:, 0] >= 0)
 
 
 @contextmanager

@@ -74,15 +74,15 @@ def measure(directory: Path, sizes: Mapping[str, Any], scale: float, n_threads: 
 
 def numbers_of(precision: str) -> str:
     """Name the numbers that a setting lets the network multiply here."""
-    from haxmlnet.training.hardware import chosen_device, chosen_kind, name_of
+    from haxmlnet.training.hardware import choose_device, choose_dtype
 
-    return name_of(chosen_kind(precision, chosen_device("auto")))
+    return str(choose_dtype(precision, choose_device("auto"))).removeprefix("torch.")
 
 
 def rates(calls: Sequence[Call], seconds: Sequence[float]) -> Figures:
     """Count what some steps did, and divide it by their seconds."""
     from benchmarks.speed.flops import FORMULA, FORWARD_AND_BACKWARD, total_operations
-    from haxmlnet.network.network import LabelHead
+    from haxmlnet.network.head import LabelHead
 
     operations, passed, n_steps = total_operations(calls), sum(seconds), len(seconds)
     useful = FORWARD_AND_BACKWARD * operations.total / 1e9

@@ -86,7 +86,7 @@ class SearchConfig(_Part):
 class LinearConfig(_Part):
     """Linear classifiers over the label tree."""
 
-    hard_negatives: int
+    hard_negatives: int = 0
     C: float = 1.0
     prune: float = 0.1
     beam: int = 10
@@ -146,12 +146,13 @@ def linear_tree_config(values: Mapping[str, Any], n_labels: int) -> Config:
     """Make the config of LinearTree from its settings."""
     hard_negatives = values["hard_negatives"]
     hard_negatives = linear_hard_negatives(n_labels) if hard_negatives is None else hard_negatives
+    held_out = values["validation_fraction"] if values["fusion"] else 0.0
     return Config(
         text=TextConfig.of(values),
         tree=TreeConfig.of(values),
         search=SearchConfig.of(values),
         linear=LinearConfig.of({**values, "hard_negatives": hard_negatives}),
-        fusion=FusionConfig.of({"linear": values["fusion"], **values}),
+        fusion=FusionConfig.of({**values, "linear": values["fusion"], "validation_fraction": held_out}),
         machine=MachineConfig.of(values),
     )
 

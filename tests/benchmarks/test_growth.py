@@ -15,7 +15,7 @@ from benchmarks.synthetic import SyntheticData
 from benchmarks import growth
 from haxmlnet.data.tokens import similar_length_batches
 from haxmlnet.network.encoder import BiLSTMEncoder
-from haxmlnet.network.network import LabelHead
+from haxmlnet.network.head import LabelHead
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -33,7 +33,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from haxmlnet.data import Document
 from haxmlnet.models.linear_tree import LinearTree
 from haxmlnet.network.encoder import BiLSTMEncoder
-from haxmlnet.network.network import LabelAttentionNetwork, LabelHead
+from haxmlnet.network.head import LabelHead
+from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.text.prepare import prepare
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from commands import SMALL, Cli
 
-AVAILABLE = "haxmlnet.planning.plan.available_memory"
+AVAILABLE = "haxmlnet.planning.forecast.available_memory"
 LARGE = ["--labels", "670091", "--documents", "490449", "--no-calibration"]
 GIGABYTE = 10**9
 

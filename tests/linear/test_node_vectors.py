@@ -9,8 +9,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 
 from haxmlnet.data.arrays import csr_view, map_array, release_pages
-from haxmlnet.linear.siblings import SiblingWeights, group_siblings, ungroup_siblings
-from haxmlnet.linear.vectors import NodeVectors, block_of
+from haxmlnet.linear.document_blocks import block_of
+from haxmlnet.linear.node_vectors import NodeVectors
+from haxmlnet.linear.siblings import SiblingWeights, group_siblings
 from haxmlnet.ranking import ABSENT
 
 
@@ -28,10 +29,15 @@ def random_parents(n_nodes: int, n_parents: int, seed: int) -> np.ndarray:
 def test_weights_come_back_as_they_were(n_nodes, n_parents, n_features, density, seed):
     weights = random_rows(n_nodes, n_features, density, seed)
     weights.sort_indices()
-    back = ungroup_siblings(group_siblings(weights, random_parents(n_nodes, n_parents, seed)), n_features)
-    assert back.shape == weights.shape
+    vectors = NodeVectors.from_matrix(weights, random_parents(n_nodes, n_parents, seed))
+    matrix = vectors.to_matrix()
+    assert matrix.shape == weights.shape
     for part in ("indptr", "indices", "data"):
-        np.testing.assert_array_equal(getattr(back, part), getattr(weights, part))
+        np.testing.assert_array_equal(getattr(matrix, part), getattr(weights, part))
+    for node in range(n_nodes):
+        features, values = vectors.vector(node)
+        np.testing.assert_array_equal(features, weights.indices[weights.indptr[node] : weights.indptr[node + 1]])
+        np.testing.assert_array_equal(values, weights.data[weights.indptr[node] : weights.indptr[node + 1]])
 
 
 def test_weights_of_a_file_are_laid_out_block_by_block(tmp_path):
@@ -41,7 +47,7 @@ def test_weights_of_a_file_are_laid_out_block_by_block(tmp_path):
         np.save(tmp_path / f"{name}.npy", getattr(weights, name))
     values, columns = (map_array(tmp_path / f"{name}.npy") for name in ("data", "indices"))
     mapped = csr_view(values, columns, weights.indptr, 30)
-    for at_once, n_blocks in ((1, 9), (2**12, 1)):  # nine families
+    for at_once, n_blocks in ((1, 9), (2**12, 1)):  # nine parents
         with (
             mock.patch("haxmlnet.linear.siblings.GROUPED_AT_ONCE", at_once),
             mock.patch("haxmlnet.linear.siblings.release_pages", wraps=release_pages) as released,
@@ -93,7 +99,7 @@ def test_named_arrays_that_do_not_fit_are_refused(name, change, checked_at_once,
     monkeypatch.setattr("haxmlnet.linear.siblings.CHECKED_AT_ONCE", checked_at_once)
     parent_of = random_parents(30, 4, 3)
     arrays = group_siblings(random_rows(30, 40, 0.4, 1), parent_of).to_arrays()
-    with pytest.raises(ValueError, match=r"fit|feature|family|length"):
+    with pytest.raises(ValueError, match=r"fit|feature|parent|length"):
         SiblingWeights.from_arrays({**arrays, name: change(arrays[name])}, parent_of, 40)
 
 
@@ -106,44 +112,44 @@ def test_siblings_stand_together_with_their_features_in_order():
     assert grouped.places.tolist() == [0, 1, 0, 1]
 
 
-# Many documents are looked up in a table of a family's features, few and short ones by halving.
+# The features of many documents are looked up in a table, those of a few short ones by binary search.
 @pytest.mark.parametrize(("n_documents", "n_features", "density"), [(200, 40, 0.3), (3, 2000, 0.002), (1, 40, 0.0)])
-def test_products_are_those_of_dense_matrices(n_documents, n_features, density):
+def test_dot_products_are_those_of_dense_matrices(n_documents, n_features, density):
     documents, vectors = random_rows(n_documents, n_features, density, 0), random_rows(30, n_features, 0.4, 1)
     nodes = np.random.default_rng(2).integers(-1, 30, (n_documents, 7)).astype(np.int32)
-    products = NodeVectors.from_matrix(vectors, random_parents(30, 4, 3)).products(
+    dots = NodeVectors.from_matrix(vectors, random_parents(30, 4, 3)).dot(
         block_of(documents, range(documents.shape[0])), nodes
     )
     dense = (documents @ vectors.T).toarray()
     expected = np.where(nodes == ABSENT, 0, np.take_along_axis(dense, np.maximum(nodes, 0), 1))
-    np.testing.assert_allclose(products, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(dots, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_products_of_children_are_those_of_each_child():
+def test_dot_products_with_children_are_those_with_each_child():
     documents, vectors = random_rows(20, 50, 0.3, 0), random_rows(30, 50, 0.4, 1)
     grouped = NodeVectors.from_matrix(vectors, random_parents(30, 4, 3))
     parents = np.array([[2, 0, ABSENT]] * 20, np.int32)
-    products = grouped.products_of_children(block_of(documents, range(documents.shape[0])), parents)
-    assert products.shape == (20, 3, grouped.widest)
+    dots = grouped.dot_children(block_of(documents, range(documents.shape[0])), parents)
+    assert dots.shape == (20, 3, grouped.max_siblings)
     for place, parent in enumerate((2, 0)):
         children = np.flatnonzero(grouped.parent_of == parent).astype(np.int32)
         expected = (documents @ vectors[children].T).toarray()
-        np.testing.assert_allclose(products[:, place, : len(children)], expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(dots[:, place, : len(children)], expected, rtol=1e-5, atol=1e-6)
 
 
-def test_a_document_has_the_same_products_alone_and_among_others():
+def test_a_document_has_the_same_dot_products_alone_and_among_others():
     documents, vectors = random_rows(300, 3000, 0.01, 0), random_rows(40, 3000, 0.5, 1)
     grouped = NodeVectors.from_matrix(vectors, random_parents(40, 5, 3))
     nodes = np.random.default_rng(2).integers(0, 40, (300, 9)).astype(np.int32)
-    together = grouped.products(block_of(documents, range(documents.shape[0])), nodes)
-    alone = [grouped.products(block_of(documents, range(row, row + 1)), nodes[row : row + 1]) for row in range(300)]
+    together = grouped.dot(block_of(documents, range(documents.shape[0])), nodes)
+    alone = [grouped.dot(block_of(documents, range(row, row + 1)), nodes[row : row + 1]) for row in range(300)]
     np.testing.assert_array_equal(together, np.concatenate(alone))
 
 
-def test_the_room_of_a_block_is_left_as_it_was():
+def test_the_lookup_table_of_a_block_is_left_clean():
     documents, vectors = random_rows(50, 40, 0.3, 0), random_rows(30, 40, 0.4, 1)
     block = block_of(documents, range(documents.shape[0]))
     grouped = NodeVectors.from_matrix(vectors, None)
-    grouped.products(block, np.zeros((50, 2), np.int32))
-    grouped.products_of_children(block, np.zeros((50, 1), np.int32))
+    grouped.dot(block, np.zeros((50, 2), np.int32))
+    grouped.dot_children(block, np.zeros((50, 1), np.int32))
     assert not block.table.any()

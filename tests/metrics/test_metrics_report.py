@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from haxmlnet.errors import DataError, SettingError
 from haxmlnet.metrics import (
+    Propensity,
     bucket_table,
     evaluate,
     frequency_buckets,
@@ -36,7 +37,7 @@ def test_report_names_every_metric_in_order(random_case):
 
 def test_report_holds_the_values_of_the_metrics(random_case):
     ids, truth = random_case(1)
-    values = evaluate(ids, truth, COUNTS, 100, ks=(2, 4), propensity_a=0.6, propensity_b=2.6).values
+    values = evaluate(ids, truth, COUNTS, 100, ks=(2, 4), propensity=Propensity(0.6, 2.6)).values
     judged = judge(ids, truth)
     gains = propensity_gains(judged, propensities(COUNTS, 100, 0.6, 2.6), 4)
     assert values["P@2"] == precision_at_k(judged, 2)

@@ -48,7 +48,7 @@ def test_many_documents_are_ranked_block_by_block(fused, make_documents, monkeyp
 def test_both_parts_speak_in_the_rule(fused, unseen_documents):
     model = fused.trees_[0]
     words = fused.tokenizer_.encode(unseen_documents[0][:20])
-    features = model.linear.model.prototypes[:20]
+    features = model.linear.model.prototypes.to_matrix()[:20]
     near = model.linear.nearest(features, 1)
     ranking, signals = model.candidates(words, features, near, model.linear, 16, 24, 1)
     n_linear = model.linear.n_signals

@@ -1,20 +1,18 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from haxmlnet.models.linear_part import marked_true
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from haxmlnet.errors import DataError, ModelError, SettingError
 from haxmlnet.linear import train_linear_model
 from haxmlnet.models.haxmlnet import HAXMLNet
-from haxmlnet.models.linear_part import marked_true
 from haxmlnet.models.linear_tree import LinearTree
 from haxmlnet.models.one_vs_rest import OneVsRestSVM
 from haxmlnet.ranking import ABSENT
-from haxmlnet.store import Arrays, read_arrays, write_arrays
+from haxmlnet.store import read_arrays, write_arrays
 
 SMALL = {"group_size": 4, "validation_fraction": 0.4, "n_jobs": 1}
 
@@ -44,7 +42,7 @@ def test_without_fusion_scores_are_those_of_the_tree(tiny_corpus, unseen_documen
     model = LinearTree(**SMALL, fusion=False).fit(*tiny_corpus)
     assert model.parts_[0].fusion is None
     features = model._features_of(unseen_documents[0])
-    expected = model.parts_[0].model.search(features, 10, 5)
+    expected = model.parts_[0].model.rank(features, 10, 5)
     np.testing.assert_array_equal(model.predict(unseen_documents[0]).ids, expected.ids)
     np.testing.assert_array_equal(model.predict(unseen_documents[0]).scores, expected.scores)
 
@@ -60,9 +58,9 @@ def test_several_trees_are_different_and_averaged(tiny_corpus, unseen_documents)
 def test_the_first_model_is_kept_where_few_documents_were_held_out(few, n_trainings, tiny_corpus, monkeypatch):
     trained_on = []
 
-    def train(features, *arguments, **settings):
-        trained_on.append(features.shape[0])
-        return train_linear_model(features, *arguments, **settings)
+    def train(task, *arguments):
+        trained_on.append(task.features.shape[0])
+        return train_linear_model(task, *arguments)
 
     monkeypatch.setattr("haxmlnet.models.linear_part.FEW_HELD_OUT", few)
     monkeypatch.setattr("haxmlnet.models.linear_tree.train_linear_model", train)
@@ -78,9 +76,9 @@ def test_the_first_model_is_kept_where_few_documents_were_held_out(few, n_traini
 def test_hard_negatives_follow_the_number_of_labels_unless_given(given, n_labels, expected, tiny_corpus, monkeypatch):
     wrong = []
 
-    def train(*arguments, hard_negatives, **settings):
-        wrong.append(hard_negatives)
-        return train_linear_model(*arguments, hard_negatives=hard_negatives, **settings)
+    def train(task, *arguments):
+        wrong.append(task.config.hard_negatives)
+        return train_linear_model(task, *arguments)
 
     monkeypatch.setattr("haxmlnet.models.linear_tree.train_linear_model", train)
     names = [f"label {i}" for i in range(n_labels)]
@@ -161,27 +159,6 @@ def test_weights_of_another_tree_are_refused(fused, tmp_path):
         from_arrays(read_arrays(file), part.model.tree, part.label_counts, fused.n_features_)
     with pytest.raises(ModelError, match="level_0: does not hold the weights"):
         from_arrays(arrays, part.model.tree, part.label_counts, 5)
-
-
-def test_a_model_of_the_format_before_has_matrices(fused, unseen_documents, tmp_path, monkeypatch):
-    levels = {f"level_{depth}": level.vectors for depth, level in enumerate(fused.parts_[0].model.levels)}
-    matrices = {**levels, "prototypes": fused.parts_[0].model.prototype_vectors}
-
-    def write_older(file: Path, arrays: Arrays) -> None:
-        older = {name: array for name, array in arrays.items() if name.rpartition(".")[0] not in matrices}
-        for name, vectors in matrices.items():
-            matrix = vectors.to_matrix()
-            older |= {f"{name}.values": matrix.data, f"{name}.columns": matrix.indices, f"{name}.bounds": matrix.indptr}
-        older |= {name: arrays[name] for name in arrays if name.endswith(".biases")}
-        write_arrays(file, older if file.name == "tree_0.linear.safetensors" else arrays)
-
-    monkeypatch.setattr("haxmlnet.models.linear_tree.write_arrays", write_older)
-    monkeypatch.setattr("haxmlnet.store.FORMAT_VERSION", 2)
-    fused.save(tmp_path / "model")
-    monkeypatch.undo()
-    assert "level_0.columns" in read_arrays(tmp_path / "model" / "tree_0.linear.safetensors")
-    loaded = LinearTree.load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.predict(unseen_documents[0]).scores, fused.predict(unseen_documents[0]).scores)
 
 
 def test_true_labels_are_marked():

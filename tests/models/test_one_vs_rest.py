@@ -58,7 +58,7 @@ def test_blocks_of_documents_do_not_change_the_ranking(tiny_corpus, monkeypatch)
     texts, _ = tiny_corpus
     model = OneVsRestSVM().fit(*tiny_corpus)
     whole = model.predict(texts)
-    monkeypatch.setattr("haxmlnet.linear.linear_model.BLOCK_DOCUMENTS", 7)
+    monkeypatch.setattr("haxmlnet.linear.document_blocks.MAX_DOCUMENTS", 7)
     np.testing.assert_array_equal(model.predict(texts).ids, whole.ids)
     np.testing.assert_array_equal(model.predict(texts).scores, whole.scores)
 

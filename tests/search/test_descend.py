@@ -11,7 +11,8 @@ from hypothesis import given, settings
 
 from haxmlnet.data.tokens import TokenArray, length_sorted_batches
 from haxmlnet.network.encoder import BiLSTMEncoder
-from haxmlnet.network.network import LabelAttentionNetwork, LabelHead
+from haxmlnet.network.head import LabelHead
+from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.ranking import ABSENT
 from haxmlnet.search import descend
 from haxmlnet.search.descend import Paths, Proposals, search_levels, search_tree

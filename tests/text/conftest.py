@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from haxmlnet.text.rust import rust_tokenizer
+from haxmlnet.text.tokenizer import rust_tokenizer
 
 
 @pytest.fixture(scope="session")

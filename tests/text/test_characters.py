@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from measure_characters import measure_characters, write_table
 
 from haxmlnet.text.characters import (
     CODE_POINT_MASK,
@@ -13,7 +14,6 @@ from haxmlnet.text.characters import (
     character_table,
     unfold,
 )
-from haxmlnet.text.measure import measure_characters, write_table
 from haxmlnet.text.words import MAX_BYTES_PER_BYTE, MAX_WORDS_PER_BYTE
 
 
@@ -36,7 +36,7 @@ def test_the_stored_table_is_what_the_rust_library_does_with_every_character(mea
 
 
 def test_a_written_table_is_read_as_it_was(tmp_path, monkeypatch, measured):
-    monkeypatch.setattr("haxmlnet.text.measure.measure_characters", lambda: measured)
+    monkeypatch.setattr("measure_characters.measure_characters", lambda: measured)
     write_table(tmp_path / "table.npz")
     with np.load(tmp_path / "table.npz", allow_pickle=False) as arrays:
         for name, array in measured._asdict().items():

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 
@@ -10,8 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from haxmlnet.text import collector as collector_module
-from haxmlnet.text.collector import WordCollector, blocks_of, map_ahead
+from haxmlnet.text.collector import WordCollector
 
 TEXT = st.text("ab1 .ÀKé我カ\u0301", max_size=12)
 
@@ -85,25 +83,9 @@ def test_only_a_few_blocks_are_read_ahead(n_threads):
     assert n_read < 60
 
 
-def test_results_come_in_order_whatever_takes_longer():
-    def slow_first(number: int) -> int:
-        time.sleep(0.02 if number % 5 == 0 else 0)
-        return number
-
-    assert list(map_ahead(slow_first, range(20), 4)) == list(range(20))
-
-
 def test_threads_end_with_their_work():
     before = threading.active_count()
     encoded = WordCollector().encode_blocks([["a"]] * 10, 2)
     next(encoded)
     encoded.close()
     assert threading.active_count() == before
-
-
-def test_blocks_are_bounded_by_texts_and_by_characters(monkeypatch):
-    monkeypatch.setattr(collector_module, "BLOCK_TEXTS", 3)
-    monkeypatch.setattr(collector_module, "BLOCK_CHARACTERS", 10)
-    assert list(blocks_of(["a", "b", "c", "d"])) == [["a", "b", "c"], ["d"]]
-    assert list(blocks_of(["a" * 12, "b", "c" * 9, "d"])) == [["a" * 12], ["b", "c" * 9], ["d"]]
-    assert list(blocks_of([])) == []

@@ -9,7 +9,8 @@ from hypothesis import example, given, settings
 
 from haxmlnet.errors import DataError
 from haxmlnet.text.characters import N_CODE_POINTS, character_table
-from haxmlnet.text.words import Words, WordTable, split_texts
+from haxmlnet.text.word_table import WordTable
+from haxmlnet.text.words import Words, split_texts
 
 
 def spelled(words: Words) -> list[str]:

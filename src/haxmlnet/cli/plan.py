@@ -16,7 +16,7 @@ from haxmlnet.errors import SettingError
 from haxmlnet.settings import PRESETS, Settings, resolve_settings, settings_of
 
 if TYPE_CHECKING:
-    from haxmlnet.planning.plan import Plan
+    from haxmlnet.planning.forecast import Plan
     from haxmlnet.planning.sizes import DataSizes
 
 DOES_NOT_FIT = 3
@@ -66,8 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.input is None and not (arguments.labels and arguments.documents):
         raise SettingError("plan: without DATA, --labels and --documents are needed. Give them, or a file.")
     from haxmlnet.cli.console import chosen_progress
-    from haxmlnet.planning.plan import Plan
-    from haxmlnet.planning.times import Times, measured_times
+    from haxmlnet.planning.forecast import Plan
+    from haxmlnet.planning.times import Times, measure_times
 
     sizes = _sizes(arguments)
     settings = resolve_settings({**settings_of(Settings()), **given}, sizes.n_documents, sizes.n_labels)
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     times: Times | None = None
     if not arguments.no_calibration and plan.fits:
         chosen_progress(arguments.quiet).say("timing a few steps ...")
-        times = measured_times(plan.shape)
+        times = measure_times(plan.shape)
     if arguments.json:
         print(json.dumps({**plan.describe(), "seconds": None if times is None else times.describe()}))
     else:
@@ -93,24 +93,25 @@ def _sizes(arguments: argparse.Namespace) -> DataSizes:
     }
     if arguments.input is None:
         counted = DataSizes.of_numbers(arguments.documents, arguments.labels)
-        return counted.changed(**changes)
+        return counted.replace(**changes)
     progress = chosen_progress(arguments.quiet)
     with TemporaryDirectory(prefix="haxmlnet-", ignore_cleanup_errors=True) as scratch:
         directory = Path(scratch) / "train" if arguments.no_cache or arguments.input == "-" else None
         corpus = prepare(arguments.input, directory, read_options(arguments), cache=arguments.cache, progress=progress)
         say_skipped(corpus.skipped, progress)
-        return DataSizes.of_corpus(corpus).changed(**changes)
+        return DataSizes.of_corpus(corpus).replace(**changes)
 
 
 def _print_plan(plan: Plan, times: Any) -> None:
     from haxmlnet.cli.console import print_table
 
     shape, memory = plan.shape, plan.memory
-    read = shape.sizes.read_words(shape.settings["max_length"])
+    read = shape.sizes.mean_length(shape.config.text.max_length)
     sizes = f"{shape.sizes.n_documents:,} documents with {shape.sizes.labels_per_document:.3g} of "
     sizes += f"{shape.sizes.n_labels:,} labels and {float(shape.sizes.lengths.mean()):.0f} words each, "
     print(f"{sizes}{read:.0f} of them read; {shape.vocabulary:,} different words")
-    trees = "1 tree" if shape.settings["n_trees"] == 1 else f"{shape.settings['n_trees']} trees"
+    n_trees = shape.config.tree.n_trees
+    trees = "1 tree" if n_trees == 1 else f"{n_trees} trees"
     columns = ["level", "nodes", "children", "parameters", "candidates in training", "in prediction"]
     print_table(f"{trees}, {shape.parameters:,} parameters", columns, _level_rows(plan))
     stages = list(memory.totals)

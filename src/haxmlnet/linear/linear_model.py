@@ -1,88 +1,72 @@
-"""`LinearModel`: a label tree with linear classifiers at every level, and what it knows of a label."""
+"""`LinearModel`: a label tree with linear classifiers at every level, as in Parabel and Bonsai."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from haxmlnet.config import LinearConfig
 from haxmlnet.data.arrays import csr_view
-from haxmlnet.linear import kernels
-from haxmlnet.linear.level import LinearLevel, train_level
-from haxmlnet.linear.vectors import Block, KnownProducts, NodeVectors, block_of
+from haxmlnet.linear.beam_search import BeamSearch, keep_best_children, write_features
+from haxmlnet.linear.document_blocks import Block, block_of, join_rankings, map_blocks
+from haxmlnet.linear.linear_level import LinearLevel, Parents, train_level
+from haxmlnet.linear.node_vectors import CachedDots, NodeVectors
+from haxmlnet.linear.solver import SolverConfig
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import ABSENT, Ranking
 from haxmlnet.tree import LabelTree, ancestors_of
-from haxmlnet.tree.walk import parents_at
 
-# More documents share what is read of a family's weights.
-BLOCK_DOCUMENTS = 4096
-# Numbers in the largest array of a block: 32 MB.
-LARGEST_ARRAY = 2**23
-# Margins beyond these say nothing more; an outlier would drown the rest.
-WIDEST_MARGIN = 4.0
-
-T = TypeVar("T")
+# Larger margins say nothing more, but as features an outlier would drown the rest.
+MAX_MARGIN = 4.0
 
 
 @dataclass(frozen=True)
-class Walk:
-    """What was found on the way down the tree for a block of documents."""
+class LinearTask:
+    """What a linear model is trained on, and how."""
 
-    ranking: Ranking
-    margins: NDArray[np.float32]  # (B, W, levels)
-    """Of the nodes on the paths of the labels found."""
-    seen: list[KnownProducts]
-    """Of each level, what the documents were multiplied with."""
+    features: sp.csr_array  # (documents, features)
+    targets: sp.csr_array  # (documents, labels)
+    config: LinearConfig
+    seed: int
+    n_threads: int
+    progress: Progress
 
 
 @dataclass(frozen=True)
 class LinearModel:
-    """Classifiers for the nodes of a tree, each trained among the documents of its parent."""
+    """A classifier for each node of a tree, trained on the documents of its parent."""
 
     tree: LabelTree
     levels: list[LinearLevel]
-    prototype_vectors: NodeVectors
+    prototypes: NodeVectors
     """What the documents of each label have in common: its strongest features, of length one."""
 
-    def search(
-        self, features: sp.csr_array, beam: int, width: int, n_threads: int = 1, furthest: float = np.inf
-    ) -> Ranking:
-        """Rank the labels below the best nodes of each level; scores are products of exp(-hinge^2) along the path."""
+    def search(self, block: Block, beam: int, width: int, furthest: float = np.inf) -> BeamSearch:
+        """Find the best `width` labels below the best `beam` nodes of each level.
 
-        def search_block(rows: range) -> Ranking:
-            return self.walk(block_of(features, rows), beam, width, furthest).ranking
-
-        return joined(list(in_threads(search_block, features.shape[0], n_threads, self.search_numbers(beam, width))))
-
-    def walk(self, block: Block, beam: int, width: int, furthest: float = np.inf) -> Walk:
-        """Find the labels below the best nodes of each level, and say what was seen on the way.
-
-        Nodes above the labels whose logarithm of the score is more than `furthest` behind the best are left out, as
-        far as there is a choice of `width` without them.
+        A score is the product of exp(-hinge^2) along the path. Nodes above the labels whose log score is more than
+        `furthest` behind the best are dropped, as long as `width` labels are left to choose from.
         """
         n, n_levels = len(block.starts) - 1, len(self.levels)
-        ids, scores = np.zeros((n, 1), np.int32), np.zeros((n, 1), np.float32)
+        ids, scores = np.zeros((n, 1), np.int32), np.zeros((n, 1), np.float32)  # the root
         margins = np.zeros((n, 1, n_levels), np.float32)
-        seen: list[KnownProducts] = []
+        cached: list[CachedDots] = []
         for depth, level in enumerate(self.levels):
             above, above_scores, above_margins = ids, scores, margins
             n_kept = min(beam if depth < n_levels - 1 else width, level.n_nodes)
             ids, scores = np.full((n, n_kept), ABSENT, np.int32), np.full((n, n_kept), -np.inf, np.float32)
             margins = np.zeros((n, n_kept, n_levels), np.float32)
-            products = level.vectors.products_of_children(block, above)
-            seen.append(KnownProducts(above, products))
-            kernels.keep_best(
-                level.vectors.siblings, level.biases, depth, above, above_scores, above_margins, products,
+            dots = level.vectors.dot_children(block, above)
+            cached.append(CachedDots(above, dots))
+            keep_best_children(
+                level.vectors.siblings, level.biases, depth, above, above_scores, above_margins, dots,
                 np.float32(furthest), self._child_counts[depth], width, ids, scores, margins,
             )  # fmt: skip
-        return Walk(Ranking(ids, np.exp(scores), None, self.tree.n_labels), margins, seen)
+        return BeamSearch(Ranking(ids, np.exp(scores), None, self.tree.n_labels), margins, cached)
 
     @cached_property
     def _child_counts(self) -> list[NDArray[np.int64]]:
@@ -90,124 +74,96 @@ class LinearModel:
         counts = [np.diff(level.vectors.siblings.node_starts) for level in self.levels[1:]]
         return [*counts, np.zeros(self.tree.n_labels, np.int64)]
 
-    def path_margins(self, block: Block, labels: NDArray[np.int32], walk: Walk | None = None) -> NDArray[np.float32]:
-        """Give what each level thinks of some labels (B, W) of some documents: (B, W, levels).
+    def rank(self, features: sp.csr_array, beam: int, width: int, n_threads: int = 1) -> Ranking:
+        """Rank the best `width` labels of any number of documents."""
 
-        What a walk has seen of the documents is not worked out again.
+        def rank_block(rows: range) -> Ranking:
+            return self.search(block_of(features, rows), beam, width).ranking
+
+        size = self.search_size(beam, width)
+        return join_rankings(list(map_blocks(rank_block, features.shape[0], n_threads, size)))
+
+    def search_size(self, beam: int, width: int) -> int:
+        """Count the numbers in the largest array of a search, for each document."""
+        n_parents = [1, *(min(beam, level.n_nodes) for level in self.levels[:-1])]
+        dots = (n * level.vectors.max_siblings for n, level in zip(n_parents, self.levels, strict=True))
+        return max(*dots, min(width, self.tree.n_labels) * (len(self.levels) + 2))
+
+    def path_margins(
+        self, block: Block, labels: NDArray[np.int32], search: BeamSearch | None = None
+    ) -> NDArray[np.float32]:
+        """Give the margins of the nodes on the paths to some labels (B, W): (B, W, levels).
+
+        With a search of the same block, its dot products are not computed again.
         """
-        seen = [None] * len(self.levels) if walk is None else walk.seen
+        caches = [None] * len(self.levels) if search is None else search.cached
         margins = [
-            level.margins(block, ancestors_of(self.tree, labels, depth), known)
-            for depth, (level, known) in enumerate(zip(self.levels, seen, strict=True))
+            level.margins(block, ancestors_of(self.tree, labels, depth), cached)
+            for depth, (level, cached) in enumerate(zip(self.levels, caches, strict=True))
         ]
         return np.stack(margins, axis=-1)
 
-    def signals(
+    def features(
         self,
         block: Block,
         labels: NDArray[np.int32],
         margins: NDArray[np.float32],
         out: NDArray[np.float32] | None = None,
     ) -> NDArray[np.float32]:
-        """Say what each level and the prototypes think of some labels (B, W) with known margins: (B, W, levels + 2).
+        """Describe labels (B, W) with their path margins (B, W, levels) to the fusion: (B, W, levels + 2).
 
-        The last two are the logarithm of the score and the likeness to the prototype.
+        The clipped margins come first, then the log score and the cosine similarity to the label's prototype.
         """
-        signals = np.empty((*labels.shape, len(self.levels) + 2), np.float32) if out is None else out
-        kernels.write_signals(margins, self.prototype_vectors.products(block, labels), WIDEST_MARGIN, signals)
-        return signals
+        features = np.empty((*labels.shape, len(self.levels) + 2), np.float32) if out is None else out
+        write_features(margins, self.prototypes.dot(block, labels), MAX_MARGIN, features)
+        return features
 
-    def search_numbers(self, beam: int, width: int) -> int:
-        """Count the numbers that a search holds of each document."""
-        n_parents = [1, *(min(beam, level.n_nodes) for level in self.levels[:-1])]
-        products = (n * level.vectors.widest for n, level in zip(n_parents, self.levels, strict=True))
-        return max(*products, min(width, self.tree.n_labels) * (len(self.levels) + 2))
+    def contributions(self, document: sp.csr_array, label: int) -> NDArray[np.float32]:
+        """Give what each feature of a document (1, features) adds to the margins on the path to a label.
 
-    @property
-    def prototypes(self) -> sp.csr_array:
-        """The prototypes as a matrix (labels, features), made anew each time."""
-        return self.prototype_vectors.to_matrix()
+        One number for each entry of `document.indices`, weight times value summed over the levels: together with the
+        biases they add up to the sum of the path margins.
+        """
+        contributions = np.zeros(document.nnz, np.float32)
+        for depth, level in enumerate(self.levels):
+            node = ancestors_of(self.tree, np.array([label], np.int32), depth)[0]
+            features, weights = level.vectors.vector(node)
+            _, entries, found = np.intersect1d(document.indices, features, assume_unique=True, return_indices=True)
+            contributions[entries] += document.data[entries] * weights[found]
+        return contributions
 
 
-def train_linear_model(
-    features: sp.csr_array,
-    targets: sp.csr_array,
-    tree: LabelTree,
-    prototypes: sp.csr_array,
-    *,
-    C: float,
-    prune: float,
-    hard_negatives: int,
-    seed: int,
-    n_threads: int,
-    progress: Progress,
-) -> LinearModel:
-    """Train the classifiers of every level of the tree on documents (rows of `features` and `targets`).
+def train_linear_model(task: LinearTask, tree: LabelTree, prototypes: sp.csr_array) -> LinearModel:
+    """Train the classifiers of every level of a tree; the prototypes are (labels, features).
 
-    A node learns from the documents of its parent, and from those for which its parent is among the best
-    `hard_negatives` of its level: it will be asked about such documents, too.
+    A node learns from the documents of its parent, and from those for which the parent is among the best
+    `hard_negatives` of its level: when predicting, it meets such documents, too.
     """
+    solver = SolverConfig(task.config.C, task.config.prune, task.seed)
     levels: list[LinearLevel] = []
-    lifted = tree.lift(targets)
-    for depth, nodes in enumerate(lifted):
-        with progress.stage(f"linear level {depth}", nodes.shape[1], "nodes") as advance:
-            above = lifted[depth - 1] if depth else None
-            if above is not None and hard_negatives:
-                above = _with_best(tree, levels, features, above, hard_negatives, n_threads)
-            level = train_level(
-                features,
-                nodes,
-                above,
-                parents_at(tree, depth),
-                C=C,
-                prune=prune,
-                seed=seed,
-                n_threads=n_threads,
-                advance=advance,
-            )
-        levels.append(level)
-    return LinearModel(tree, levels, NodeVectors.from_matrix(prototypes, parents_at(tree, tree.n_levels - 1)))
+    targets = tree.lift(task.targets)
+    for depth, nodes in enumerate(targets):
+        with task.progress.stage(f"linear level {depth}", nodes.shape[1], "nodes") as advance:
+            parents = None
+            if depth:
+                documents = targets[depth - 1]
+                if task.config.hard_negatives:
+                    documents = _add_hard_negatives(task, tree, levels, documents)
+                parents = Parents(documents, tree.parents[depth - 1])
+            levels.append(train_level(task.features, nodes, parents, solver, task.n_threads, advance))
+    return LinearModel(tree, levels, NodeVectors.from_matrix(prototypes, tree.parents[-1] if tree.parents else None))
 
 
-def _with_best(
-    tree: LabelTree,
-    levels: list[LinearLevel],
-    features: sp.csr_array,
-    targets: sp.csr_array,
-    n_best: int,
-    n_threads: int,
+def _add_hard_negatives(
+    task: LinearTask, tree: LabelTree, levels: list[LinearLevel], targets: sp.csr_array
 ) -> sp.csr_array:
-    """Add the best nodes of a search to the true nodes of each document, (documents, nodes) of the last level."""
-    n_nodes = targets.shape[1]
-    model = LinearModel(LabelTree(tree.parents[: len(levels) - 1], n_nodes), levels, levels[-1].vectors)
-    ids = model.search(features, n_best, n_best, n_threads).ids
+    """Add to the true nodes (documents, nodes) of the last trained level those that a search ranks best."""
+    n_best, n_nodes = task.config.hard_negatives, targets.shape[1]
+    trained = LinearModel(LabelTree(tree.parents[: len(levels) - 1], n_nodes), levels, levels[-1].vectors)
+    ids = trained.rank(task.features, n_best, n_best, task.n_threads).ids
     found = ids != ABSENT
     bounds = np.concatenate([[0], np.cumsum(found.sum(axis=1))])
     best = csr_view(np.ones(int(bounds[-1]), np.float32), ids[found], bounds, n_nodes)
     union = sp.csr_array(best + targets)
     union.data[:] = 1
     return union
-
-
-def joined(rankings: list[Ranking]) -> Ranking:
-    """Put rankings of the same width one after the other."""
-    if len(rankings) == 1:
-        return rankings[0]
-    ids = np.concatenate([ranking.ids for ranking in rankings])
-    return Ranking(ids, np.concatenate([ranking.scores for ranking in rankings]), None, rankings[0].n_ids)
-
-
-def in_threads(work: Callable[[range], T], n_documents: int, n_threads: int, n_numbers: int) -> Iterator[T]:
-    """Work on blocks of documents side by side, and give the results in order; no documents are one block.
-
-    `n_numbers` is the size of what is held of each document.
-    """
-    most = max(min(BLOCK_DOCUMENTS, LARGEST_ARRAY // n_numbers), 1)
-    n_rounds = max(-(-n_documents // (most * n_threads)), 1)
-    starts = range(0, max(n_documents, 1), max(-(-n_documents // (n_rounds * n_threads)), 1))
-    blocks = [range(start, min(start + starts.step, n_documents)) for start in starts]
-    if n_threads == 1 or len(blocks) < 2:
-        yield from map(work, blocks)
-        return
-    with ThreadPoolExecutor(n_threads) as threads:
-        yield from threads.map(work, blocks)

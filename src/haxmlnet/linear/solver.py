@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numba
 import numpy as np
 
-# Entries of the documents of a family up to which they are copied, with features numbered from zero: the weights of
-# siblings then stay in the nearest cache. A tenth of a gigabyte in each thread.
-MOST_COPIED = 2**23
+# The documents of a parent are copied, with features numbered from zero, if they have no more entries than this: the
+# weights being trained then stay in the L1 cache. 0.1 GB in each thread.
+MAX_COPIED = 2**23
+
+
+@dataclass(frozen=True)
+class SolverConfig:
+    """How closely support vector machines are solved."""
+
+    C: float = 1.0
+    prune: float = 0.0
+    """Smaller weights are dropped."""
+    seed: int = 0
+    tolerance: float = 0.1
+    """Passes over the documents end when the slopes of the dual differ by at most this."""
+    max_passes: int = 20
 
 
 @numba.njit(cache=True, nogil=True)
 def solve_nodes(  # type: ignore[no-untyped-def]
     nodes, parent_of, parent_starts, parent_rows, node_starts, node_rows, starts, columns, values, squares, n_columns,
-    C, tolerance, max_passes, prune, seed, most_copied,
+    C, tolerance, max_passes, prune, seed, max_copied,
 ) -> Any:  # fmt: skip
-    """Train the classifiers of some nodes: its documents against the other documents of its parent.
+    """Train the classifier of each node: its documents against the other documents of its parent.
 
-    Fast where siblings come one after the other. Gives the weights that are not small, node after node, as (columns,
-    values, entries of each node, biases).
+    Siblings should follow each other: the documents of their parent are copied once. Gives the weights of at least
+    `prune`, node after node, as (columns, values, weights of each node, biases).
     """
     weights, places = np.zeros(n_columns, np.float32), np.full(n_columns, -1, np.int32)
     kept_columns, kept_values = np.empty(1024, np.int32), np.empty(1024, np.float32)
     n_kept = 0
-    entries, biases = np.zeros(len(nodes), np.int64), np.zeros(len(nodes), np.float32)
-    family, order = -1, np.empty(0, np.int32)
+    n_weights, biases = np.zeros(len(nodes), np.int64), np.zeros(len(nodes), np.float32)
+    copied_parent, order = -1, np.empty(0, np.int32)
     own_starts, own_columns, own_values, own_squares = starts, columns, values, squares
     features = np.empty(0, np.int32)
     for i in range(len(nodes)):
@@ -36,14 +50,14 @@ def solve_nodes(  # type: ignore[no-untyped-def]
         if len(positive) == len(rows) or len(positive) == 0:
             biases[i] = 1 if len(positive) else -1
             continue
-        if parent != family:
-            family = parent
-            order, own_starts, own_columns, own_values, own_squares, features = _family(
-                rows, starts, columns, values, squares, places, most_copied
+        if parent != copied_parent:
+            copied_parent = parent
+            order, own_starts, own_columns, own_values, own_squares, features = _copy_documents(
+                rows, starts, columns, values, squares, places, max_copied
             )
         biases[i] = solve(
-            order, _signs(rows, positive), own_starts, own_columns, own_values, own_squares, weights,
-            np.zeros(len(rows), np.float32), np.float32(0), C, tolerance, max_passes, mixed_state(seed, node),
+            order, _label_signs(rows, positive), own_starts, own_columns, own_values, own_squares, weights,
+            np.zeros(len(rows), np.float32), np.float32(0), C, tolerance, max_passes, mix_seed(seed, node),
         )  # fmt: skip
         first = n_kept
         for place in range(len(features)):
@@ -52,25 +66,27 @@ def solve_nodes(  # type: ignore[no-untyped-def]
             if abs(weight) < prune or weight == 0:
                 continue
             if n_kept == len(kept_columns):
-                kept_columns, kept_values = _doubled(kept_columns), _doubled(kept_values)
+                kept_columns, kept_values = _double_length(kept_columns), _double_length(kept_values)
             kept_columns[n_kept], kept_values[n_kept] = features[place], weight
             n_kept += 1
-        entries[i] = n_kept - first
-    return kept_columns[:n_kept].copy(), kept_values[:n_kept].copy(), entries, biases
+        n_weights[i] = n_kept - first
+    return kept_columns[:n_kept].copy(), kept_values[:n_kept].copy(), n_weights, biases
 
 
 @numba.njit(cache=True, nogil=True)
-def _family(rows, starts, columns, values, squares, places, most_copied):  # type: ignore[no-untyped-def]
-    """Copy the documents of a family, their features numbered in order; of a large family, take all as they are.
+def _copy_documents(rows, starts, columns, values, squares, places, max_copied):  # type: ignore[no-untyped-def]
+    """Copy some rows, with their features numbered in order; if they are many, give all rows as they are.
 
-    Gives the documents by number, their entries as (starts, columns, values), their squares, and the features.
-    `places`, one number a feature, is -1 before and after.
+    Gives the numbers of the rows in the copy, their entries as (starts, columns, values), their squared norms, and the
+    features. `places` (features,) is -1 before and after.
     """
     n_entries = 0
     for row in rows:
         n_entries += starts[row + 1] - starts[row]
-    if n_entries > most_copied:
+    if n_entries > max_copied:
         return rows, starts, columns, values, squares, np.arange(len(places)).astype(np.int32)
+
+    # The distinct features, ascending, and the number of each.
     n_features = 0
     features = np.empty(min(n_entries, len(places)), np.int32)
     for row in rows:
@@ -83,6 +99,7 @@ def _family(rows, starts, columns, values, squares, places, most_copied):  # typ
     features.sort()
     for place in range(n_features):
         places[features[place]] = place
+
     own_starts, own_squares = np.empty(len(rows) + 1, starts.dtype), np.empty(len(rows), squares.dtype)
     own_columns, own_values = np.empty(n_entries, columns.dtype), np.empty(n_entries, values.dtype)
     own_starts[0], filled = 0, 0
@@ -97,7 +114,8 @@ def _family(rows, starts, columns, values, squares, places, most_copied):  # typ
 
 
 @numba.njit(cache=True, nogil=True)
-def _signs(rows, positive):  # type: ignore[no-untyped-def]
+def _label_signs(rows, positive):  # type: ignore[no-untyped-def]
+    """Give 1 for the rows that are positive, else -1; both ascend."""
     signs = np.full(len(rows), -1, np.float32)
     j = 0
     for i in range(len(rows)):
@@ -108,14 +126,14 @@ def _signs(rows, positive):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _doubled(array):  # type: ignore[no-untyped-def]
+def _double_length(array):  # type: ignore[no-untyped-def]
     larger = np.empty(2 * len(array), array.dtype)
     larger[: len(array)] = array
     return larger
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _product(weights, columns, values, entry, stop):  # type: ignore[no-untyped-def]
+def _dot(weights, columns, values, entry, stop):  # type: ignore[no-untyped-def]
     """Multiply weights and a document in four sums side by side: none waits for another, and the order is fixed."""
     a = b = c = d = np.float32(0)
     while entry + 4 <= stop:
@@ -131,8 +149,8 @@ def _product(weights, columns, values, entry, stop):  # type: ignore[no-untyped-
 
 
 @numba.njit(cache=True, nogil=True)
-def mixed_state(seed, node):  # type: ignore[no-untyped-def]
-    """Give the state that random numbers of a node begin with; it is not zero."""
+def mix_seed(seed, node):  # type: ignore[no-untyped-def]
+    """Give the first state of the random numbers of a node; it is not zero."""
     return np.uint64(seed) * np.uint64(2654435761) + np.uint64(node) + np.uint64(1)
 
 
@@ -142,7 +160,7 @@ def solve(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Minimise |w|^2 / 2 + C sum max(0, 1 - sign (w x + b))^2 into `weights` and `duals`; give b.
 
-    All are zero at first, or what an earlier call made of them with fewer documents.
+    They start from zero, or from what an earlier call with fewer documents made of them.
     """
     n = len(rows)
     order = np.arange(n)
@@ -153,7 +171,7 @@ def solve(  # type: ignore[no-untyped-def]
         highest, lowest = np.float32(-np.inf), np.float32(np.inf)
         position = 0
         while position < n_active:
-            # One step of a shuffle as we go, by xorshift: the order of a pass must not depend on other threads.
+            # One step of a shuffle by xorshift: the order of a pass must not depend on other threads.
             state ^= state << np.uint64(13)
             state ^= state >> np.uint64(7)
             state ^= state << np.uint64(17)
@@ -161,10 +179,10 @@ def solve(  # type: ignore[no-untyped-def]
             order[position], order[pick] = order[pick], order[position]
             i = order[position]
             row = rows[i]
-            margin = bias + _product(weights, columns, values, starts[row], starts[row + 1])
+            margin = bias + _dot(weights, columns, values, starts[row], starts[row + 1])
             slope = signs[i] * margin - one + duals[i] * ridge
             if duals[i] == 0 and slope > bound:
-                # A document far on its side is left out of the passes until the others have settled.
+                # Shrinking: a document far on its side is skipped until the others have converged.
                 n_active -= 1
                 order[position], order[n_active] = order[n_active], order[position]
                 continue

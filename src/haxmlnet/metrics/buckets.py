@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from haxmlnet.metrics.ranked import Judged
+from haxmlnet.metrics.top_k import Judged
 
 BUCKETS = ("head", "torso", "tail", "unseen")
 
@@ -42,7 +42,7 @@ def frequency_buckets(label_counts: NDArray[np.integer]) -> NDArray[np.int64]:
 
 
 def bucket_table(judged: Judged, label_counts: NDArray[np.integer], ks: Sequence[int] = (1, 3, 5)) -> list[Bucket]:
-    """Give P@k and R@k of each bucket that holds a label, most frequent first; see `frequency_buckets`.
+    """Compute P@k and R@k of each bucket that holds a label, most frequent first; see `frequency_buckets`.
 
     P@k is a bucket's hits over k times the documents, so the buckets' P@k add up to the P@k of all labels.
     R@k is its hits over its true labels, counted over all documents together, and 0 where `n_true` is 0.
@@ -50,7 +50,10 @@ def bucket_table(judged: Judged, label_counts: NDArray[np.integer], ks: Sequence
     counts = np.asarray(label_counts)
     bucket = frequency_buckets(counts)
     n_true = np.bincount(bucket[judged.truth.indices], minlength=len(BUCKETS))
-    n_hits = {k: _hits_by_bucket(judged, bucket, k) for k in ks}
+    n_hits = {}
+    for k in ks:
+        hit_ids = judged.ids[:, :k][judged.hits[:, :k]]
+        n_hits[k] = np.bincount(bucket[hit_ids], minlength=len(BUCKETS))
     table = []
     for index, name in enumerate(BUCKETS):
         members = counts[bucket == index]
@@ -60,8 +63,3 @@ def bucket_table(judged: Judged, label_counts: NDArray[np.integer], ks: Sequence
             low, high = int(members.min()), int(members.max())
             table.append(Bucket(name, len(members), low, high, int(n_true[index]), precision | recall))
     return table
-
-
-def _hits_by_bucket(judged: Judged, bucket: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    hit_ids = judged.ids[:, :k][judged.hits[:, :k]]
-    return np.bincount(bucket[hit_ids], minlength=len(BUCKETS))

@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from haxmlnet.metrics.ranked import judge
+from haxmlnet.metrics.top_k import judge
 from haxmlnet.ranking import ABSENT, Ranking
 
 
 def f1_at_threshold(ranking: Ranking, truth: sp.csr_array | sp.csr_matrix, threshold: float) -> dict[str, float]:
-    """Give micro-F1 and macro-F1, in percent, of the ranked labels that score at least the threshold.
+    """Compute micro-F1 and macro-F1, in percent, of the ranked labels that score at least the threshold.
 
-    Macro-F1 is the mean over the labels that are true or predicted at least once, also those training never
-    saw; labels that never occur are left out, not counted as 0 or 1. Without any label both are 0.
+    F1 = 2 hits / (predicted + true). Micro-F1 counts over all labels together. Macro-F1 is the mean over the
+    labels that are true or predicted at least once, also those training never saw; labels that never occur are
+    left out, not counted as 0 or 1. Without any label both are 0.
     """
     judged = judge(ranking.above(threshold).ids, truth)
     n_labels = judged.truth.shape[1]

@@ -11,17 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from haxmlnet.errors import DataError, SettingError
 from haxmlnet.metrics.buckets import Bucket, bucket_table
-from haxmlnet.metrics.propensity import propensities
-from haxmlnet.metrics.ranked import (
-    judge,
-    ndcg_at_k,
-    precision_at_k,
+from haxmlnet.metrics.propensity import (
+    USUAL_PROPENSITY,
+    Propensity,
+    propensities,
     propensity_gains,
     psndcg_at_k,
     psp_at_k,
-    r_precision_at_k,
-    recall_at_k,
 )
+from haxmlnet.metrics.top_k import judge, ndcg_at_k, precision_at_k, r_precision_at_k, recall_at_k
 from haxmlnet.ranking import Ranking
 
 
@@ -33,11 +31,11 @@ class Report:
     buckets: list[Bucket]
 
     def rows(self) -> list[tuple[str, str]]:
-        """Give each metric and its value with two decimals, ready to print."""
+        """Return each metric and its value with two decimals, ready to print."""
         return [(name, _text(value)) for name, value in self.values.items()]
 
     def bucket_rows(self) -> list[dict[str, str]]:
-        """Give the table of buckets, one dictionary from column to text for each row."""
+        """Return the table of buckets, one dictionary from column to text for each row."""
         return [
             {
                 "labels": bucket.name,
@@ -57,8 +55,7 @@ def evaluate(
     n_training_documents: int,
     *,
     ks: Sequence[int] = (1, 3, 5),
-    propensity_a: float = 0.55,
-    propensity_b: float = 1.5,
+    propensity: Propensity = USUAL_PROPENSITY,
 ) -> Report:
     """Compare a ranking (or its ids alone) with the true labels.
 
@@ -67,10 +64,16 @@ def evaluate(
     of every column. PSnDCG@k follows the "repository" convention of `psndcg_at_k`.
     """
     counts = np.asarray(label_counts)
-    _check_arguments(truth, counts, ks)
+    if not ks or min(ks) < 1:
+        raise SettingError(f"evaluation: ks must be one or more numbers of at least 1, got {tuple(ks)}.")
+    if counts.shape != (truth.shape[1],):
+        raise DataError(
+            f"evaluation: label_counts must have a number for each of the {truth.shape[1]} columns of truth, "
+            f"got shape {counts.shape}. Use 0 for labels training never saw."
+        )
+
     judged = judge((ranking.ids if isinstance(ranking, Ranking) else ranking)[:, : max(ks)], truth)
-    weights = propensities(counts, n_training_documents, propensity_a, propensity_b)
-    gains = propensity_gains(judged, weights, max(ks))
+    gains = propensity_gains(judged, propensities(counts, n_training_documents, *propensity), max(ks))
     values = {f"P@{k}": precision_at_k(judged, k) for k in ks}
     values |= {f"nDCG@{k}": ndcg_at_k(judged, k) for k in ks}
     values |= {f"PSP@{k}": psp_at_k(gains, k) for k in ks}
@@ -79,16 +82,6 @@ def evaluate(
     values[f"RP@{max(ks)}"] = r_precision_at_k(judged, max(ks))
     values["n_documents"] = len(judged.ids)
     return Report(values, bucket_table(judged, counts, ks))
-
-
-def _check_arguments(truth: sp.csr_array | sp.csr_matrix, counts: NDArray[np.generic], ks: Sequence[int]) -> None:
-    if not ks or min(ks) < 1:
-        raise SettingError(f"evaluation: ks must be one or more numbers of at least 1, got {tuple(ks)}.")
-    if counts.shape != (truth.shape[1],):
-        raise DataError(
-            f"evaluation: label_counts must have a number for each of the {truth.shape[1]} columns of truth, "
-            f"got shape {counts.shape}. Use 0 for labels training never saw."
-        )
 
 
 def _text(value: float) -> str:

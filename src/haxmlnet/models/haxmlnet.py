@@ -1,81 +1,64 @@
-"""HAXMLNet: label-wise attention over a tree of labels."""
+"""`HAXMLNet`: label-wise attention over a tree of labels (You et al., 2019), fused with other evidence."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-import scipy.sparse as sp
 import torch
-from numpy.typing import NDArray
 
-from haxmlnet.data.labels import LabelIndex, index_labels, truth_matrix
+from haxmlnet.config import Config, haxmlnet_config
+from haxmlnet.data.labels import truth_matrix
 from haxmlnet.data.prepared import PreparedCorpus
-from haxmlnet.errors import DataError, ModelError, SettingError
-from haxmlnet.linear import joined
-from haxmlnet.linear.neighbours import Neighbours
-from haxmlnet.models.linear_part import LinearPart, read_neighbours, tree_for_linear, write_neighbours
-from haxmlnet.models.model import Model, checked_texts
-from haxmlnet.models.preparation import (
-    Labelled,
-    Validation,
-    all_documents,
-    prepare_training,
-    validation_documents,
-    vocabulary,
-)
-from haxmlnet.models.tree_model import (
-    TreeModel,
-    levels_of_networks,
-    network_arrays,
-    saved_network,
-    train_tree,
-)
-from haxmlnet.planning.plan import Plan, refuse_what_does_not_fit
+from haxmlnet.errors import DataError, SettingError
+from haxmlnet.evidence.attention_tree import AttentionTree
+from haxmlnet.evidence.classifier_tree import ClassifierTree
+from haxmlnet.evidence.fold import TrainingSet, Validation, validation_documents
+from haxmlnet.evidence.label_frequency import LabelFrequency
+from haxmlnet.evidence.label_names import LabelNames
+from haxmlnet.evidence.nearest_documents import NearestDocuments
+from haxmlnet.evidence.protocol import Documents, Evidence, Run
+from haxmlnet.models.evidence_model import EvidenceModel
+from haxmlnet.models.model import check_texts
+from haxmlnet.planning.forecast import Plan, refuse_what_does_not_fit
 from haxmlnet.planning.sizes import DataSizes
 from haxmlnet.progress import Progress
-from haxmlnet.ranking import Ranking, average_rankings, width_per_tree
+from haxmlnet.ranking import Ranking
 from haxmlnet.saved import SavedModel
 from haxmlnet.settings import Settings, check_settings, preset, resolve_settings, settings_of
-from haxmlnet.store import write_arrays, write_text
-from haxmlnet.text.corpus_builder import prepare_texts
-from haxmlnet.text.tfidf import tfidf, word_counts
-from haxmlnet.text.tokenizer import WordTokenizer
 from haxmlnet.training.checkpoints import Checkpoints, training_identity
 from haxmlnet.training.hardware import (
-    chosen_device,
-    chosen_kind,
-    device_for_loading,
-    name_of,
+    choose_device,
+    choose_device_or_other,
+    choose_dtype,
     processor_threads,
     training_threads,
 )
-from haxmlnet.tree import LabelTree
-
-# Documents searched at a time: what both parts say of their candidates takes 12 kB each.
-BLOCK_DOCUMENTS = 4096
 
 
-class HAXMLNet(Settings, Model):
+class HAXMLNet(Settings, EvidenceModel):
     """Hierarchical label-wise attention for texts with the right few of very many labels.
 
     Every argument of the constructor is a setting with a default; `docs/reference/settings.md` lists them.
     """
-
-    tokenizer_: WordTokenizer
-    trees_: list[TreeModel]
-    idf_: NDArray[np.float32]
-    """Weights of the words in the features of the linear part."""
 
     @classmethod
     def from_preset(cls, name: str, **settings: Any) -> Self:
         """Make a model with the settings of a preset (`paper`, `amazon-670k`, ...), some of them changed."""
         return cls(**{**preset(name), **settings})
 
-    def fit(
+    def sources(self, config: Config) -> list[type[Evidence]]:
+        """The networks alone, as in the paper, or fused with what else is known of a label."""
+        if not config.fusion.linear:
+            return [AttentionTree]
+        names: list[type[Evidence]] = [LabelNames] * config.fusion.names
+        neighbors: list[type[Evidence]] = [NearestDocuments] * config.fusion.neighbours
+        return [AttentionTree, ClassifierTree, LabelFrequency, *names, *neighbors]
+
+    def fit(  # type: ignore[override]
         self,
         texts: Sequence[str],
         labels: Any,
@@ -92,13 +75,16 @@ class HAXMLNet(Settings, Model):
         goes on from it after a crash, and ends with the same weights as if nothing had happened.
         """
         started = time.monotonic()
-        check_settings(settings_of(self))
-        self._check_texts_wanted(texts)
-        texts = checked_texts(texts)
-        index, targets = index_labels(labels, len(texts), label_names)
-        given = None if validation is None else _checked_validation(validation, index)
-        corpus = prepare_texts(texts, index, targets, progress)
-        self._fit(corpus, given, checkpoint_dir, resume, progress or Progress())
+        self._check_settings()
+        whole = self._read_training_set(texts, labels, label_names, progress or Progress())
+        given: Validation | None = None
+        if validation is not None:
+            held_out, targets = check_texts(validation[0]), truth_matrix(validation[1], whole.label_index)
+            if len(held_out) != targets.shape[0]:
+                raise DataError(f"validation: expected {len(held_out)} label sets, one a text, got {targets.shape[0]}.")
+            given = held_out, targets
+        train = partial(self._train, validation=given, checkpoint_dir=checkpoint_dir, resume=resume)
+        self._learn(whole, train)
         self.training_["seconds"] = round(time.monotonic() - started, 1)
         return self
 
@@ -112,7 +98,10 @@ class HAXMLNet(Settings, Model):
         progress: Progress | None = None,
     ) -> Self:
         """Train on a prepared corpus, as `haxmlnet.prepare` makes it of files of any size; otherwise as `fit`."""
-        return self._fit(corpus, validation, checkpoint_dir, resume, progress or Progress())
+        self._check_settings()
+        whole = self._corpus_training_set(corpus, progress or Progress())
+        train = partial(self._train, validation=validation, checkpoint_dir=checkpoint_dir, resume=resume)
+        return self._learn(whole, train)
 
     def plan(
         self,
@@ -132,163 +121,73 @@ class HAXMLNet(Settings, Model):
         if corpus is None and not (documents and labels):
             raise SettingError("plan: without a corpus, documents and labels are needed. Give both numbers.")
         counted = DataSizes.of_numbers(documents or 1, labels or 1) if corpus is None else DataSizes.of_corpus(corpus)
-        sizes = counted.changed(documents, labels, words, labels_per_document, vocabulary)
-        chosen = check_settings(settings_of(self))
-        return Plan.of(sizes, resolve_settings(chosen, sizes.n_documents, sizes.n_labels))
+        sizes = counted.replace(documents, labels, words, labels_per_document, vocabulary)
+        return Plan.of(sizes, resolve_settings(self._check_settings(), sizes.n_documents, sizes.n_labels))
 
-    def _fit(
+    def _check_settings(self) -> dict[str, Any]:
+        return check_settings(settings_of(self))
+
+    def _config(self, n_documents: int, n_labels: int) -> Config:
+        return haxmlnet_config(resolve_settings(self._check_settings(), n_documents, n_labels), n_labels)
+
+    def _train(
         self,
-        corpus: PreparedCorpus,
-        validation: Validation | None,
-        checkpoint_dir: str | Path | None,
-        resume: bool,
-        progress: Progress,
-    ) -> Self:
-        started = time.monotonic()
-        settings = resolve_settings(check_settings(settings_of(self)), len(corpus), corpus.n_labels)
-        device = chosen_device(settings["device"])
-        tokenizer = vocabulary(corpus, settings)
-        if settings["check_memory"]:
-            refuse_what_does_not_fit(corpus, settings, has_checkpoints=checkpoint_dir is not None)
-        held_out = None
-        if validation is not None:
-            held_out = validation_documents(validation, tokenizer, corpus.label_index, settings)
+        whole: TrainingSet,
+        validation: Validation | None = None,
+        checkpoint_dir: str | Path | None = None,
+        resume: bool = False,
+    ) -> dict[str, Any]:
+        settings = resolve_settings(self._check_settings(), len(whole), len(whole.label_index))
+        config = haxmlnet_config(settings, len(whole.label_index))
+        machine, device = config.machine, choose_device(config.machine.device)
+        dtype = choose_dtype(machine.precision, device)
+        if machine.check_memory:
+            assert whole.corpus is not None
+            refuse_what_does_not_fit(whole.corpus, settings, has_checkpoints=checkpoint_dir is not None)
+        given = None if validation is None else validation_documents(validation, whole, config)
         checkpoints = None
         if checkpoint_dir is not None:
-            checkpoints = _start_checkpoints(checkpoint_dir, corpus, held_out, settings, resume)
-        with training_threads(settings["n_jobs"]):
-            documents = all_documents(corpus, tokenizer, settings, progress)
-            trees = []
-            for number in range(settings["n_trees"]):
-                prepared = prepare_training(corpus, tokenizer, held_out, settings, progress, documents, number)
-                trees.append(train_tree(prepared, settings, number, checkpoints, progress))
-                n_validation = len(prepared.validation or ())
-                del prepared  # room for what the next one is trained on
-            threads = torch.get_num_threads()
-        self.label_index_, self.tokenizer_, self.trees_ = corpus.label_index, tokenizer, trees
-        self.idf_ = documents.idf
-        self.label_counts_ = np.bincount(corpus.label_ids, minlength=corpus.n_labels)
-        self.training_ = {
-            "n_documents": len(corpus), "n_validation": n_validation,
-            "labels_per_document": len(corpus.label_ids) / len(corpus),
-            "validation_nDCG@5": [round(tree.score, 4) for tree in trees],
-            "seconds": round(time.monotonic() - started, 1), "threads": threads,
-            "device": device.type, "numbers": name_of(chosen_kind(settings["precision"], device)),
-            "torch_version": torch.__version__,
-            "settings": settings,
+            assert whole.corpus is not None
+            decisive = {name: value for name, value in settings.items() if name != "check_memory"}
+            held_out = () if given is None else given.truncated(config.text.max_length).arrays()
+            identity = training_identity(decisive, whole.corpus.digest, held_out)
+            checkpoints = Checkpoints.start(checkpoint_dir, identity, self.checkpoint_seconds, resume)
+        with training_threads(machine.n_jobs):
+            n_threads = torch.get_num_threads()
+            run = Run(config, 0, whole.progress, checkpoints, n_threads)
+            n_validation = self._train_trees(whole, given, run)
+        return {
+            "n_validation": n_validation,
+            "validation_nDCG@5": [round(self._attention(n).validation_score, 4) for n in range(len(self.trees_))],
+            "threads": n_threads, "device": device.type, "dtype": str(dtype).removeprefix("torch."),
+            "torch_version": torch.__version__, "settings": settings,
         }  # fmt: skip
-        return self
 
-    def predict(self, texts: Sequence[str], k: int = 5) -> Ranking:
-        """Rank the best k labels of each text, by probability.
-
-        Without the linear part, a score is the product of the probabilities along the path.
-        """
-        texts, k = self._checked_query(texts, k)
-        for network in (network for model in self.trees_ for network in model.networks):
-            network.encoder.kind = chosen_kind(self.precision, network.device)
+    def _rank(self, documents: Documents, k: int) -> Ranking:
         with processor_threads(self.n_jobs):
-            starts = range(0, max(len(texts), 1), BLOCK_DOCUMENTS)
-            ranking = joined([self._rank(texts[start : start + BLOCK_DOCUMENTS], k) for start in starts])
-        return Ranking(ranking.ids, ranking.scores, self.label_index_.names)
-
-    def _rank(self, texts: list[str], k: int) -> Ranking:
-        settings = self.training_["settings"]
-        words = self.tokenizer_.encode(texts)
-        tokens = words.truncated(settings["max_length"])
-        n_threads = torch.get_num_threads()
-        features, near = None, None
-        part = next((model.linear for model in self.trees_ if model.linear is not None), None)
-        if part is not None:
-            features = tfidf(word_counts(words, self.tokenizer_.n_words), self.idf_)
-            near = part.nearest(features, n_threads)
-        width = width_per_tree(k, len(self.trees_), len(self.label_index_))
-        beam = self.beam or settings["beam"]
-        rankings = [
-            model.search(tokens, features, near, max(beam, _groups_with(k, model.tree)), width, n_threads)
-            for model in self.trees_
-        ]
-        return average_rankings(rankings, k)
-
-    def _write_parts(self, directory: Path) -> None:
-        write_text(directory / "tokenizer.json", self.tokenizer_.to_json())
-        for number, model in enumerate(self.trees_):
-            write_arrays(directory / f"tree_{number}.safetensors", model.tree.to_tensors())
-            for network in model.networks:
-                file = directory / f"tree_{number}.level_{network.first_level}.safetensors"
-                write_arrays(file, network_arrays(network))
-            if model.linear is not None:
-                arrays = {"idf": self.idf_, **model.linear.to_arrays()}
-                write_arrays(directory / f"tree_{number}.linear.safetensors", arrays)
-        parts = [model.linear for model in self.trees_ if model.linear is not None]
-        write_neighbours(directory, parts[0].neighbours if parts else None)
+            return self._rank_in_threads(documents, k, torch.get_num_threads())
 
     def _read_parts(self, saved: SavedModel) -> None:
-        own = {"device": device_for_loading(self.device).type, "precision": self.precision}
-        settings = {**self.training_["settings"], **own}
-        self.tokenizer_ = WordTokenizer.from_json(saved.text("tokenizer.json"))
-        self.trees_ = []
-        neighbours = read_neighbours(saved, len(self.label_index_), self.tokenizer_.n_words)
-        for number in range(settings["n_trees"]):
-            tree = LabelTree.from_tensors(saved.arrays(f"tree_{number}.safetensors"))
-            model = TreeModel(tree, score=self.training_["validation_nDCG@5"][number])
-            for levels in levels_of_networks(tree, settings):
-                name = f"tree_{number}.level_{levels[0]}.safetensors"
-                network = saved_network(saved.arrays(name), tree, levels, settings, str(saved.file(name)))
-                model.networks.append(network)
-            model.linear = self._read_linear_part(saved, f"tree_{number}.linear.safetensors", tree, neighbours)
-            self.trees_.append(model)
-
-    def _read_linear_part(
-        self, saved: SavedModel, name: str, tree: LabelTree, neighbours: Neighbours | None
-    ) -> LinearPart | None:
-        if name not in saved:
-            return None
-        arrays, n_words = saved.arrays(name), self.tokenizer_.n_words
-        self.idf_ = arrays.pop("idf", np.zeros(0, np.float32))
-        if self.idf_.shape != (n_words,):
-            raise ModelError(f"{saved.file(name)}: expected the weights of {n_words} words, got {self.idf_.shape}.")
-        return LinearPart.from_arrays(
-            arrays, tree_for_linear(tree), self.label_counts_, n_words, neighbours, n_more_signals=1 + tree.n_levels
-        )
+        super()._read_parts(saved)
+        own = {"device": choose_device_or_other(self.device).type, "precision": self.precision}
+        self._read_trees(saved, haxmlnet_config({**self.training_["settings"], **own}, len(self.label_index_)))
 
     def describe(self) -> dict[str, Any]:
         """Say what the model is made of, as `haxmlnet inspect` prints it."""
         self._check_fitted()
         levels = [
-            {"tree": number, **model.describe_level(level)}
-            for number, model in enumerate(self.trees_)
-            for level in range(model.tree.n_levels)
+            {"tree": number, **self._attention(number).describe_level(level)}
+            for number, fused in enumerate(self.trees_)
+            for level in range(fused.tree.n_levels)
         ]
         training = {name: value for name, value in self.training_.items() if name != "settings"}
         return {
-            "method": type(self).__name__, "n_labels": len(self.label_index_), "n_words": self.tokenizer_.n_words,
+            "method": type(self).__name__, "n_labels": len(self.label_index_), "n_words": self.n_features_,
             "n_trees": len(self.trees_), "parameters": sum(level["parameters"] for level in levels),
             "levels": levels, "training": training, "settings": self.training_["settings"],
         }  # fmt: skip
 
-    def nested_trees(self) -> list[dict[str, Any]]:
-        """Give each label tree as nested nodes, its groups with the names of their labels."""
-        self._check_fitted()
-        return [model.tree.to_nested(self.label_index_.names.tolist()) for model in self.trees_]
-
-
-def _start_checkpoints(
-    directory: str | Path, corpus: PreparedCorpus, held_out: Labelled | None, settings: dict[str, Any], resume: bool
-) -> Checkpoints:
-    decisive = {name: value for name, value in settings.items() if name != "check_memory"}
-    identity = training_identity(decisive, corpus.digest, () if held_out is None else held_out.arrays())
-    return Checkpoints.start(directory, identity, settings["checkpoint_seconds"], resume)
-
-
-def _groups_with(k: int, tree: LabelTree) -> int:
-    """Say how many groups hold k labels, whichever they are: a narrower beam could not find so many."""
-    n_groups = tree.level_sizes[-2] if tree.n_levels > 1 else 1
-    return -(-k // (tree.n_labels // n_groups))
-
-
-def _checked_validation(validation: tuple[Sequence[str], Any], index: LabelIndex) -> tuple[list[str], sp.csr_array]:
-    texts, targets = checked_texts(validation[0]), truth_matrix(validation[1], index)
-    if len(texts) != targets.shape[0]:
-        raise DataError(f"validation: expected {len(texts)} label sets, one a text, got {targets.shape[0]}.")
-    return texts, targets
+    def _attention(self, number: int) -> AttentionTree:
+        first = self.trees_[number].first
+        assert isinstance(first, AttentionTree)
+        return first

@@ -1,28 +1,25 @@
-"""What every method has in common: fit, predict, score, save, load, as in scikit-learn."""
+"""`Model`: what every model has in common: fit, predict, score, save, load, as in scikit-learn."""
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from haxmlnet.data.filters import LabelPairs, labels_without_pairs, without_pairs
-from haxmlnet.data.labels import LabelIndex, index_labels, truth_matrix
+from haxmlnet.data.labels import LabelIndex, truth_matrix
 from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.errors import DataError, ModelError, SettingError
-from haxmlnet.metrics import Report, evaluate
+from haxmlnet.metrics import Propensity, Report, evaluate
 from haxmlnet.models.estimator import Estimator
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking
 from haxmlnet.saved import SavedModel
 from haxmlnet.store import new_directory, write_arrays, write_header, write_lines
-from haxmlnet.text.corpus_builder import prepare_texts
 from haxmlnet.version import __version__
 
 
@@ -37,23 +34,9 @@ class Model(Estimator, ABC):
     takes_features = False
     """Can it be trained on sparse features instead of texts?"""
 
-    def fit(
-        self,
-        texts: Sequence[str],
-        labels: Any,
-        *,
-        label_names: Sequence[str] | None = None,
-        progress: Progress | None = None,
-    ) -> Self:
-        """Train on texts and their labels: collections of names, or a 0/1 matrix with optional names."""
-        started = time.monotonic()
-        self._check_texts_wanted(texts)
-        texts = checked_texts(texts)
-        index, targets = index_labels(labels, len(texts), label_names)
-        corpus = prepare_texts(texts, index, targets, progress)
-        self.fit_prepared(corpus, progress=progress)
-        self.training_["seconds"] = round(time.monotonic() - started, 1)
-        return self
+    @abstractmethod
+    def fit(self, texts: Any, labels: Any) -> Self:
+        """Train on texts and their labels."""
 
     @abstractmethod
     def fit_prepared(self, corpus: PreparedCorpus, *, progress: Progress | None = None) -> Self:
@@ -65,7 +48,7 @@ class Model(Estimator, ABC):
 
     @abstractmethod
     def _write_parts(self, directory: Path) -> None:
-        """Write what is particular to the method."""
+        """Write what is particular to the model."""
 
     @abstractmethod
     def _read_parts(self, saved: SavedModel) -> None:
@@ -98,9 +81,8 @@ class Model(Estimator, ABC):
         truth = truth_matrix(labels, self.label_index_)
         counts = np.zeros(truth.shape[1], np.int64)  # labels training never saw stand at the end, with 0
         counts[: len(self.label_counts_)] = self.label_counts_
-        return evaluate(
-            ranking, truth, counts, self.training_["n_documents"], propensity_a=propensity_a, propensity_b=propensity_b
-        )
+        propensity = Propensity(propensity_a, propensity_b)
+        return evaluate(ranking, truth, counts, self.training_["n_documents"], propensity=propensity)
 
     def score(self, texts: Sequence[str], labels: Any) -> float:
         """Give nDCG@5 between 0 and 1: what a grid search maximises."""
@@ -139,7 +121,8 @@ class Model(Estimator, ABC):
         header = saved.header
         if header.get("method") != cls.__name__:
             raise ModelError(f"{saved.directory}: holds a model of {header.get('method')}, not of {cls.__name__}.")
-        model = cls(**_as_parameters(header["settings"]))
+        settings = header["settings"].items()
+        model = cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in settings})
         model.training_ = header["training"]
         model.label_index_ = LabelIndex(np.array(saved.lines("labels.txt"), dtype=object))
         model.label_counts_ = saved.arrays("labels.safetensors")["counts"]
@@ -148,18 +131,6 @@ class Model(Estimator, ABC):
         model._read_parts(saved)
         return model
 
-    def _checked_query(self, texts: Any, k: int) -> tuple[list[str], int]:
-        self._check_fitted()
-        self._check_texts_wanted(texts)
-        return checked_texts(texts), checked_k(k, len(self.label_index_))
-
-    def _check_texts_wanted(self, texts: Any) -> None:
-        if sp.issparse(texts):
-            raise DataError(
-                f"{type(self).__name__} needs texts, as features have no order of words. "
-                "Give texts, or use a linear method: LinearTree or OneVsRestSVM."
-            )
-
     def _check_fitted(self) -> None:
         if not hasattr(self, "label_index_"):
             from sklearn.exceptions import NotFittedError
@@ -167,33 +138,26 @@ class Model(Estimator, ABC):
             raise NotFittedError(f"This {type(self).__name__} is not trained yet. Call 'fit' or 'load' first.")
 
 
-def checked_texts(texts: Any) -> list[str]:
-    """Check that texts are a sequence of strings."""
+def check_texts(texts: Any) -> list[str]:
+    """Check that texts are a sequence of strings that UTF-8 can hold."""
     if isinstance(texts, str | bytes):
         raise DataError("texts must be a sequence of strings, got one string. Put it in a list.")
     checked = list(texts)
     for row, text in enumerate(checked):
         if not isinstance(text, str):
             raise DataError(f"texts[{row}] must be a string, got {text!r:.60}.")
-        if not text.isascii():
-            _check_encodable(row, text)
+        if text.isascii():
+            continue
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            where = f"character {error.start}"
+            raise DataError(f"texts[{row}] holds half a surrogate pair at {where}. Decode the text properly.") from None
     return checked
 
 
-def _check_encodable(row: int, text: str) -> None:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        where = f"character {error.start}"
-        raise DataError(f"texts[{row}] holds half a surrogate pair at {where}. Decode the text properly.") from None
-
-
-def checked_k(k: int, n_labels: int) -> int:
+def check_k(k: int, n_labels: int) -> int:
     """Check the number of labels asked for; more than there are means all."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise SettingError(f"k must be a whole number of at least 1, got {k!r}.")
     return min(int(k), n_labels)
-
-
-def _as_parameters(settings: dict[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,70 +11,53 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from haxmlnet.config import LinearConfig, MachineConfig
 from haxmlnet.data.cores import usable_cores
 from haxmlnet.errors import ModelError
-from haxmlnet.linear import in_threads, joined
-from haxmlnet.linear.flat import rank_all
-from haxmlnet.linear.names import LabelNames
+from haxmlnet.evidence.fold import TrainingSet
+from haxmlnet.evidence.protocol import Documents
+from haxmlnet.linear.flat_ranking import rank_by_margin
+from haxmlnet.linear.solver import SolverConfig
 from haxmlnet.linear.working_sets import train_one_vs_rest
-from haxmlnet.models.linear_method import LinearMethod
-from haxmlnet.progress import Progress
+from haxmlnet.models.document_model import DocumentModel
 from haxmlnet.ranking import Ranking
 from haxmlnet.saved import SavedModel
-from haxmlnet.settings import OneVsRestSettings
+from haxmlnet.settings import OneVsRestSettings, check_settings, settings_of
 from haxmlnet.store import write_arrays
 
-# The baseline is to be the best of its kind: closer than the classifiers of a tree, which a rule weighs.
+# Solved more closely than the classifiers of a tree, which a fusion weighs: a baseline should be as good as it can be.
 TOLERANCE, MAX_PASSES = 1e-3, 1000
 
 
-class OneVsRestSVM(OneVsRestSettings, LinearMethod):
+class OneVsRestSVM(OneVsRestSettings, DocumentModel):
     """One linear support vector machine a label: squared hinge loss, L2, on the TF-IDF of the words."""
 
     weights_: sp.csc_array
     """(labels x features), stored by feature: a document touches the weights of its own features only."""
     intercepts_: NDArray[np.float32]
 
-    def _train(
-        self,
-        features: sp.csr_array,
-        targets: sp.csr_array,
-        label_counts: NDArray[np.int64],
-        names: LabelNames | None,
-        settings: dict[str, Any],
-        progress: Progress,
-    ) -> dict[str, Any]:
-        with progress.stage("labels", targets.shape[1], "labels") as advance:
-            weights, biases = train_one_vs_rest(
-                features,
-                targets,
-                C=settings["C"],
-                prune=settings["prune"],
-                seed=settings["random_state"],
-                n_threads=settings["n_jobs"] or usable_cores(),
-                tolerance=TOLERANCE,
-                max_passes=MAX_PASSES,
-                advance=advance,
-            )
+    def _check_settings(self) -> dict[str, Any]:
+        return check_settings(settings_of(self, OneVsRestSettings), OneVsRestSettings)
+
+    def _train(self, whole: TrainingSet) -> dict[str, Any]:
+        settings, features, targets = self._check_settings(), whole.features, whole.targets
+        linear, machine = LinearConfig.of(settings), MachineConfig.of(settings)
+        config = SolverConfig(linear.C, linear.prune, machine.random_state, TOLERANCE, MAX_PASSES)
+        n_threads = machine.n_jobs or usable_cores()
+        with whole.progress.stage("labels", targets.shape[1], "labels") as advance:
+            weights, biases = train_one_vs_rest(features, targets, config, n_threads, advance)
         self.weights_ = sp.csc_array(weights)
-        # A label that all documents have, or none, needs no words to be told from the rest.
-        always, never = label_counts == features.shape[0], label_counts == 0
+        # A label that all documents have, or none, is always or never given.
+        counts = np.bincount(targets.indices, minlength=targets.shape[1])
+        always, never = counts == features.shape[0], counts == 0
         self.intercepts_ = np.where(always, np.inf, np.where(never, -np.inf, biases)).astype(np.float32)
-        return {}
+        return {"settings": settings}
 
-    def _rank(self, features: sp.csr_array, k: int) -> Ranking:
-        """Rank by the sigmoid of the distance from the hyperplane."""
-        weights, n_labels = self.weights_, len(self.label_index_)
-
-        def rank_block(rows: range) -> Ranking:
-            ids, margins = np.empty((len(rows), k), np.int32), np.empty((len(rows), k), np.float32)
-            rank_all(
-                features.indptr[rows.start : rows.stop + 1], features.indices, features.data,
-                weights.indptr, weights.indices, weights.data, self.intercepts_, ids, margins,
-            )  # fmt: skip
-            return Ranking(ids, expit(margins), None, n_labels)
-
-        return joined(list(in_threads(rank_block, features.shape[0], self.n_jobs or usable_cores(), 2 * k)))
+    def _rank(self, documents: Documents, k: int) -> Ranking:
+        """Rank by the sigmoid of the margin."""
+        n_threads = self.n_jobs or usable_cores()
+        ranking = rank_by_margin(documents.features, self.weights_, self.intercepts_, k, n_threads)
+        return replace(ranking, scores=expit(ranking.scores))
 
     def _write_parts(self, directory: Path) -> None:
         super()._write_parts(directory)

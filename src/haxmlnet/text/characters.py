@@ -1,6 +1,7 @@
 """`CharacterTable`: what the tokenizer does with each character of Unicode, in arrays that kernels can read.
 
-Python's own tables follow its version; these were measured from the Rust library (see `measure.py`).
+Python's own tables depend on its version; these were measured from the Rust library, by
+`tests/text/measure_characters.py`.
 """
 
 from __future__ import annotations

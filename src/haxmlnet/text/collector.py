@@ -1,26 +1,19 @@
-"""`WordCollector`: texts to word ids, block by block, while all words are collected and counted."""
+"""`WordCollector`: texts to word ids, block by block, while the vocabulary grows."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from haxmlnet.data.cores import usable_cores
 from haxmlnet.data.tokens import TokenArray
-from haxmlnet.text import table_kernels
-from haxmlnet.text.words import Words, WordTable, split_texts
-
-# Large enough that a word of a block is looked up once for its many uses, small enough to stay in a cache.
-BLOCK_CHARACTERS = 1_000_000
-BLOCK_TEXTS = 10_000
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+from haxmlnet.text.blocks import map_ahead
+from haxmlnet.text.word_table import WordTable
+from haxmlnet.text.words import Words, split_texts
 
 
 class WordCollector:
@@ -34,15 +27,19 @@ class WordCollector:
         self._frequencies = np.zeros(0, np.int64)
 
     def encode_blocks(self, blocks: Iterable[list[str]], n_threads: int | None = None) -> Iterator[TokenArray]:
-        """Give the ids of each block of texts, in order; threads split a few blocks ahead."""
-        for block in map_ahead(_collect, blocks, n_threads or usable_cores()):
+        """Yield the ids of each block of texts, in order; threads split a few blocks ahead."""
+        for block in map_ahead(_split_block, blocks, n_threads or usable_cores()):
             ids = self._table.add(block.words)
-            self._add_frequencies(ids, block.frequencies)
+            if self.n_words > len(self._frequencies):
+                longer = np.zeros(max(self.n_words, 2 * len(self._frequencies)), np.int64)
+                longer[: len(self._frequencies)] = self._frequencies
+                self._frequencies = longer
+            self._frequencies[ids] += block.frequencies
             yield TokenArray.from_lengths(ids[block.ids], block.lengths)
 
     @property
     def n_words(self) -> int:
-        """Number of different words met."""
+        """Number of distinct words met."""
         return self._table.n_words
 
     @property
@@ -56,11 +53,11 @@ class WordCollector:
         return self._frequencies[: self.n_words].copy()
 
     def spell(self, ids: NDArray[np.int64]) -> list[str]:
-        """Give some words by their ids."""
+        """Return words by their ids."""
         return self._table.spell(ids)
 
     def most_frequent(self, size: int, min_document_frequency: int) -> NDArray[np.int64]:
-        """Choose the ids of the words in most documents, those in most first, equals in the order of the words."""
+        """Choose the ids of the words that most documents have, most frequent first, ties in alphabetical order."""
         frequencies = self._frequencies[: self.n_words]
         candidates = np.flatnonzero(frequencies >= min_document_frequency)
         if len(candidates) > size:
@@ -71,22 +68,15 @@ class WordCollector:
         order = np.argsort(-frequencies[by_word], kind="stable")
         return by_word[order][:size]
 
-    def _add_frequencies(self, ids: NDArray[np.int32], frequencies: NDArray[np.int64]) -> None:
-        if self.n_words > len(self._frequencies):
-            more = np.zeros(max(self.n_words, 2 * len(self._frequencies)), np.int64)
-            more[: len(self._frequencies)] = self._frequencies
-            self._frequencies = more
-        self._frequencies[ids] += frequencies
-
 
 class _Block(NamedTuple):
-    words: Words  # the different ones, in the order of their first occurrence
-    ids: NDArray[np.int32]
+    words: Words  # distinct, in the order of their first occurrence
+    ids: NDArray[np.int32]  # positions in `words`
     lengths: NDArray[np.int64]
     frequencies: NDArray[np.int64]
 
 
-def _collect(texts: list[str]) -> _Block:
+def _split_block(texts: list[str]) -> _Block:
     words, lengths = split_texts(texts)
     table = WordTable()
     ids = table.add(words)
@@ -98,38 +88,16 @@ def document_frequencies(tokens: TokenArray, n_words: int) -> NDArray[np.int64]:
     """Count in how many documents each word occurs."""
     counts = np.zeros(n_words, np.int64)
     last_document = np.full(n_words, -1, np.int64)
-    table_kernels.count_documents(np.asarray(tokens.ids), tokens.starts, tokens.ends, last_document, counts)
+    _count_documents(np.asarray(tokens.ids), tokens.starts, tokens.ends, last_document, counts)
     return counts
 
 
-def blocks_of(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Cut texts into lists of a size that suits `encode_blocks`."""
-    block: list[str] = []
-    n_characters = 0
-    for text in texts:
-        block.append(text)
-        n_characters += len(text)
-        if n_characters >= BLOCK_CHARACTERS or len(block) == BLOCK_TEXTS:
-            yield block
-            block, n_characters = [], 0
-    if block:
-        yield block
-
-
-def map_ahead(function: Callable[[Item], Result], items: Iterable[Item], n_threads: int) -> Iterator[Result]:
-    """Give the results of the items in order, while threads work on the few that follow."""
-    if n_threads == 1:
-        yield from map(function, items)
-        return
-    ahead: deque[Future[Result]] = deque()
-    with ThreadPoolExecutor(n_threads) as pool:
-        try:
-            for item in items:
-                ahead.append(pool.submit(function, item))
-                if len(ahead) > n_threads + 1:
-                    yield ahead.popleft().result()
-            while ahead:
-                yield ahead.popleft().result()
-        finally:
-            for future in ahead:
-                future.cancel()
+@njit(cache=True, nogil=True)
+def _count_documents(ids: Any, starts: Any, ends: Any, last_document: Any, counts: Any) -> None:
+    """Count the documents of each word; `last_document` starts as -1, and ids beyond the counts are left out."""
+    for document in range(len(starts)):
+        for position in range(starts[document], ends[document]):
+            word = ids[position]
+            if word < len(counts) and last_document[word] != document:
+                last_document[word] = document
+                counts[word] += 1

@@ -1,4 +1,7 @@
-"""`WordTokenizer`: text to word ids, quickly, or with character offsets by the Rust `tokenizers` library."""
+"""`WordTokenizer`: text to word ids, quickly, or with character offsets by the Rust `tokenizers` library.
+
+The Rust tokenizer defines what a word is; `words.py` splits texts in the same way, without the GIL.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,27 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from haxmlnet.data.cores import usable_cores
 from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
 from haxmlnet.errors import ModelError
-from haxmlnet.text.collector import blocks_of, map_ahead
-from haxmlnet.text.rust import SPECIAL_WORDS, rust_tokenizer
-from haxmlnet.text.words import Words, WordTable, split_texts
+from haxmlnet.text.blocks import iterate_blocks, map_ahead
+from haxmlnet.text.word_table import WordTable
+from haxmlnet.text.words import Words, split_texts
 
-__all__ = ["SPECIAL_WORDS", "WordTokenizer"]
+# In scripts written without spaces each character is a word; elsewhere every run of letters and digits is.
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}"
+WORD_PATTERN = rf"[{_UNSPACED}]|[[\p{{L}}\p{{M}}\p{{N}}]&&[^{_UNSPACED}]]+"
+SPECIAL_WORDS = ["[PAD]", "[UNK]"]
+
+
+def rust_tokenizer(vocabulary: dict[str, int]) -> Tokenizer:
+    """Make the Rust tokenizer of a vocabulary: NFKC, lower case, words, ids."""
+    rust = Tokenizer(models.WordLevel(vocab=vocabulary, unk_token=SPECIAL_WORDS[1]))
+    rust.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    rust.pre_tokenizer = pre_tokenizers.Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
+    return rust
 
 
 @dataclass(frozen=True)
@@ -38,36 +52,48 @@ class WordTokenizer:
     def from_json(cls, text: str) -> WordTokenizer:
         """Read what `to_json` wrote."""
         try:
-            return cls(_words_of(json.loads(text)))
+            return cls(_parse_words(text))
         except (ValueError, RecursionError) as error:
             raise ModelError(f"tokenizer.json: not a tokenizer of this library ({error}).") from None
 
     def to_json(self) -> str:
-        """Give the tokenizer in the Hugging Face `tokenizer.json` format."""
+        """Return the tokenizer in the Hugging Face `tokenizer.json` format."""
         return str(self._rust.to_str())
 
     @property
     def n_words(self) -> int:
-        """Number of word ids, the two special ones included."""
+        """Number of word ids, including the two special ones."""
         return len(self.words)
 
     def encode(self, texts: Sequence[str], advance: Callable[[int], None] = lambda n: None) -> TokenArray:
         """Turn texts into word ids, calling `advance` with the number of texts done now and then."""
-        blocks = list(blocks_of(texts))
+
+        def encode_block(block: list[str]) -> TokenArray:
+            words, lengths = split_texts(block)
+            return TokenArray.from_lengths(self._table.find(words, UNKNOWN_ID), lengths)
+
+        blocks = list(iterate_blocks(texts))
         encoded: list[TokenArray] = []
-        for tokens in map_ahead(self._encode_block, blocks, max(min(len(blocks), usable_cores()), 1)):
+        for tokens in map_ahead(encode_block, blocks, max(min(len(blocks), usable_cores()), 1)):
             encoded.append(tokens)
             advance(len(tokens))
-        return encoded[0] if len(encoded) == 1 else concatenated(encoded)
+        if len(encoded) == 1:
+            return encoded[0]
+        ids = [tokens.ids for tokens in encoded] or [np.zeros(0, np.int32)]
+        lengths = [tokens.lengths for tokens in encoded] or [np.zeros(0, np.int64)]
+        return TokenArray.from_lengths(np.concatenate(ids), np.concatenate(lengths))
 
     def encode_with_offsets(self, text: str) -> tuple[NDArray[np.int32], list[tuple[int, int]]]:
-        """Turn one text into word ids and the (start, end) of each word in the text as it came."""
+        """Turn one text into word ids and the (start, end) of each word in the original text."""
         encoding = self._rust.encode(text, add_special_tokens=False)
-        return np.array(encoding.ids, np.int32), _with_combined_characters(text, encoding.offsets)
-
-    def _encode_block(self, texts: list[str]) -> TokenArray:
-        words, lengths = split_texts(texts)
-        return TokenArray.from_lengths(self._table.find(words, UNKNOWN_ID), lengths)
+        starts = [start for start, _ in encoding.offsets]
+        offsets = []
+        for (start, end), limit in zip(encoding.offsets, [*starts[1:], len(text)], strict=False):
+            # Where an "e" and an accent became one letter, the library's offsets stop after the "e".
+            while end < limit and unicodedata.category(text[end])[0] in "LMN":
+                end += 1
+            offsets.append((start, end))
+        return np.array(encoding.ids, np.int32), offsets
 
     @cached_property
     def _table(self) -> WordTable:
@@ -80,8 +106,9 @@ class WordTokenizer:
         return rust_tokenizer({word: i for i, word in enumerate(self.words)})
 
 
-def _words_of(parsed: object) -> list[str]:
-    """Check what tokenizer.json holds, and give its words in the order of their ids."""
+def _parse_words(text: str) -> list[str]:
+    """Check that a tokenizer.json is one of ours, and return its words in the order of their ids."""
+    parsed = json.loads(text)
     if not isinstance(parsed, dict) or not isinstance(parsed.get("model"), dict):
         raise ValueError("it has no model")
     ours = json.loads(rust_tokenizer({}).to_str())
@@ -96,22 +123,3 @@ def _words_of(parsed: object) -> list[str]:
         raise ValueError("its words do not have the ids 0, 1, ..., the special words first")
     "".join(words).encode()  # raises ValueError for halves of surrogate pairs
     return words
-
-
-def concatenated(parts: Sequence[TokenArray]) -> TokenArray:
-    """Put the documents of several arrays that lie one after the other into one."""
-    if not parts:
-        return TokenArray.from_lists([])
-    ids = np.concatenate([part.ids for part in parts])
-    return TokenArray.from_lengths(ids, np.concatenate([part.lengths for part in parts]))
-
-
-def _with_combined_characters(text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    # Where an "e" and an accent became one letter, the library's offsets stop after the "e".
-    limits = [*(start for start, _ in offsets[1:]), len(text)]
-    extended = []
-    for (start, end), limit in zip(offsets, limits, strict=False):
-        while end < limit and unicodedata.category(text[end])[0] in "LMN":
-            end += 1
-        extended.append((start, end))
-    return extended

@@ -1,4 +1,4 @@
-"""Which nodes of a level a training document is compared with."""
+"""Which nodes of a level a training document is compared with: at most c, 1000 in the paper."""
 
 from __future__ import annotations
 
@@ -21,21 +21,10 @@ class Candidates:
     ids: NDArray[np.int64]  # (B, C), -1 at the end where a document has fewer
     targets: NDArray[np.float32]  # (B, C)
 
-    @property
-    def counts(self) -> list[int]:
-        """How many candidates each document has."""
-        counts: list[int] = (self.ids != ABSENT).sum(axis=1).tolist()
-        return counts
-
-    def padded_ids(self) -> NDArray[np.int64]:
-        """Give ids that can all be looked up: absent ones repeat the document's first, so no other node is touched."""
-        first = np.maximum(self.ids[:, :1], 0)
-        return np.where(self.ids == ABSENT, first, self.ids)
-
 
 @dataclass(frozen=True)
 class CandidateSource:
-    """Makes the candidates of a level: all children of a document's true parents and of the best wrong ones."""
+    """Draws the candidates of a level: children of a document's true parents and of the best wrong ones."""
 
     targets: sp.csr_array
     """True nodes of the level, (documents x nodes), sorted."""
@@ -44,9 +33,10 @@ class CandidateSource:
     tree: LabelTree
     level: int
     limit: int
+    """Most candidates of a document, c."""
 
     def of(self, rows: NDArray[np.int64], wrong: NDArray[np.int32], rng: np.random.Generator) -> Candidates:
-        """Make the candidates of some documents from their true parents and other ones (B, W).
+        """Give the candidates of some documents: all true nodes, and children of true parents and of others (B, W).
 
         Past the limit, wrong candidates are kept at random.
         """

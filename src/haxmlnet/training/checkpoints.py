@@ -140,18 +140,13 @@ def training_identity(
     documents = hashlib.sha256(corpus_digest.encode())
     for array in validation:
         documents.update(f"{array.dtype}{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
-    if settings.get("vectors"):
-        documents.update(_file_digest(settings["vectors"]))
+    if vectors := settings.get("vectors"):
+        try:
+            with open(vectors, "rb") as stream:
+                documents.update(hashlib.file_digest(stream, "sha256").digest())
+        except OSError:  # the business of whoever reads it: here it only has to differ from one that is there
+            documents.update(b"missing")
     return {"settings": json.dumps(chosen, sort_keys=True), "data": documents.hexdigest()}
-
-
-def _file_digest(path: str) -> bytes:
-    # A file that is missing is the business of whoever reads it: here it only has to differ from one that is there.
-    try:
-        with open(path, "rb") as stream:
-            return hashlib.file_digest(stream, "sha256").digest()
-    except OSError:
-        return b"missing"
 
 
 def _check_identity(path: Path, identity: Mapping[str, str]) -> None:

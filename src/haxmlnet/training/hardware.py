@@ -1,20 +1,39 @@
-"""Where the work runs: the device of the networks and the threads of the processor."""
+"""Where the work runs: the device, the dtype, the threads, and whether a processor gets the fast forms of `cpu`.
+
+No other module knows `cpu`, which is faster but not needed: with `USE_CPU_ROOM` off, or without that room, networks are
+those of `network` on every device.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, TypeVar
 
 import numba
 import torch
 from threadpoolctl import threadpool_limits
+from torch import Tensor
 
 from haxmlnet.data.cores import usable_cores
 from haxmlnet.errors import SettingError
-from haxmlnet.network.products import has_short_products
+from haxmlnet.network.network import LabelAttentionNetwork
+from haxmlnet.training.lazy_adam import LazyAdam, RowAdam, RowSums, TableAdam
+
+try:
+    from haxmlnet import cpu
+except ImportError:
+    USE_CPU_ROOM = False
+else:
+    USE_CPU_ROOM = True
+
+R = TypeVar("R")
+
+Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
+"""Applies a function to parts, perhaps side by side, and gives the results in their order."""
 
 
-def chosen_device(name: str) -> torch.device:
+def choose_device(name: str) -> torch.device:
     """Turn a setting into a device; `auto` takes CUDA, else Apple's MPS, else the processor."""
     available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
@@ -24,30 +43,77 @@ def chosen_device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def chosen_kind(precision: str, device: torch.device) -> torch.dtype:
-    """Turn a setting into the kind of numbers that are multiplied; `auto` takes 16 bits where they are faster."""
-    if precision == "auto" and device.type == "cpu" and has_short_products():
-        return torch.bfloat16
-    if precision == "auto" and device.type == "cuda" and _cuda_has_short_products():
-        return torch.bfloat16
-    return torch.float32
-
-
-def name_of(kind: torch.dtype) -> str:
-    """Name a kind of numbers as torch does."""
-    return str(kind).removeprefix("torch.")
-
-
-def _cuda_has_short_products() -> bool:
-    return torch.cuda.is_bf16_supported(including_emulation=False)  # older cards only act as if they had them
-
-
-def device_for_loading(name: str) -> torch.device:
+def choose_device_or_other(name: str) -> torch.device:
     """Take the device a model was made for, or what this machine has instead."""
     try:
-        return chosen_device(name)
+        return choose_device(name)
     except SettingError:
-        return chosen_device("auto")
+        return choose_device("auto")
+
+
+def uses_cpu_room(device: torch.device) -> bool:
+    """Say whether what runs on a device has its fast form."""
+    return USE_CPU_ROOM and device.type == "cpu"
+
+
+def choose_dtype(precision: str, device: torch.device) -> torch.dtype:
+    """Turn a setting into the dtype of what is multiplied; `auto` takes bfloat16 where it is faster."""
+    is_faster = uses_cpu_room(device) and cpu.has_bfloat16_matmul()
+    if device.type == "cuda":
+        is_faster = torch.cuda.is_bf16_supported(including_emulation=False)  # older cards only act as if they had it
+    return torch.bfloat16 if precision == "auto" and is_faster else torch.float32
+
+
+def place(network: LabelAttentionNetwork, device: torch.device, precision: str) -> LabelAttentionNetwork:
+    """Move a network to its device, for training as for prediction; on a processor, give it its fast form."""
+    network.to(device)
+    network.dtype = choose_dtype(precision, device)
+    return cpu.accelerate(network, network.dtype) if uses_cpu_room(device) else network
+
+
+def lazy_adam(table: Tensor, row_moments: bool) -> LazyAdam:
+    """Give the optimizer of a table: with `row_moments` in a quarter of the memory beside the weights."""
+    if not uses_cpu_room(table.device):
+        return RowAdam(table, RowSums()) if row_moments else TableAdam(table)
+    return RowAdam(table, cpu.FastRowSums(table), cpu.lazy_zeros) if row_moments else cpu.FastTableAdam(table)
+
+
+def moment_bytes(n_numbers: int) -> int:
+    """Give the bytes of each of the two moments of a table's number on a processor."""
+    return 2 if USE_CPU_ROOM and cpu.has_bfloat16_moments(n_numbers) else 4
+
+
+def holds_weights(n_weights: int) -> bool:
+    """Say whether attention on a processor holds so many weights of a batch; if not, it goes by document."""
+    return not USE_CPU_ROOM or n_weights <= cpu.MAX_HELD_WEIGHTS
+
+
+def workers(n_workers: int) -> AbstractContextManager[Map]:
+    """Give a `map` that works in so many threads, which share the processor threads of torch; one: no threads."""
+    return cpu.workers(n_workers) if USE_CPU_ROOM else nullcontext(map)
+
+
+def side_by_side(jobs: Sequence[Callable[[], R]]) -> list[R]:
+    """Run the few jobs of a single document, without gradients, in two threads; give their results in order."""
+    return cpu.side_by_side(jobs) if USE_CPU_ROOM else [torch.inference_mode()(job)() for job in jobs]
+
+
+def one_thread() -> AbstractContextManager[None]:
+    """Keep torch to one thread inside the block, where more would wait for each other."""
+    return cpu.one_thread() if USE_CPU_ROOM else nullcontext()
+
+
+@contextmanager
+def kept_memory(device: torch.device) -> Iterator[None]:
+    """Let the process keep what it frees inside the block, for the next arrays of the same size."""
+    with cpu.kept_memory() if uses_cpu_room(device) else nullcontext():
+        yield
+
+
+def give_memory_back() -> None:
+    """Give what the process has freed back to the system."""
+    if USE_CPU_ROOM:
+        cpu.give_memory_back()
 
 
 @contextmanager

@@ -61,14 +61,12 @@ class TrainingData:
 
 
 def batch_loss(network: LabelAttentionNetwork, data: TrainingData, rows: NDArray[np.int64], seed: int) -> Tensor:
-    """Sum the losses of some documents: on each level the mean over the document's own candidates.
+    """Sum the losses of some documents, on each level the mean over the document's own candidates.
 
     All that is random follows from the seed.
     """
     rng, device = np.random.default_rng(seed), network.device
-    generator = torch.Generator().manual_seed(seed)
-    if device.type != "cpu":
-        torch.manual_seed(seed)
+    generator = torch.Generator(device).manual_seed(seed)
     tokens, lengths = (torch.from_numpy(array).to(device) for array in data.tokens.padded(rows))
     wrong = data.predicted_above(rows)
     total = torch.zeros((), device=device)
@@ -76,10 +74,8 @@ def batch_loss(network: LabelAttentionNetwork, data: TrainingData, rows: NDArray
         states = network.encode(tokens, lengths, generator)
         for index, level in enumerate(network.levels):
             batch = data.candidates(index, rows, wrong, rng)
-            candidates, n_present = None, None
-            if data.sources[index] is not None:
-                candidates, n_present = torch.from_numpy(batch.padded_ids()).to(device), batch.counts
-            logits = network.head(level)(states, lengths, candidates, n_present).float()
+            candidates = None if data.sources[index] is None else torch.from_numpy(batch.ids).to(device)
+            logits = network.head(level)(states, lengths, candidates).float()
             targets, present = (torch.from_numpy(x).to(device) for x in (batch.targets, batch.ids != ABSENT))
             total = total + document_losses(logits, targets, present).sum()
             if index < len(network.heads) - 1:
@@ -88,7 +84,10 @@ def batch_loss(network: LabelAttentionNetwork, data: TrainingData, rows: NDArray
 
 
 def document_losses(logits: Tensor, targets: Tensor, present: Tensor) -> Tensor:
-    """Average the cross-entropy over each document's own candidates: (B,)."""
+    """Average the binary cross-entropy over each document's own candidates (eq. 2): (B,).
+
+    L = -1/|C| sum_{j in C} y_j log p_j + (1 - y_j) log(1 - p_j), where p_j = sigmoid(z_j).
+    """
     losses = F.binary_cross_entropy_with_logits(logits, targets, reduction="none") * present  # (B, C)
     return losses.sum(dim=1) / present.sum(dim=1).clamp(min=1)
 

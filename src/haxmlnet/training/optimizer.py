@@ -11,12 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from haxmlnet.network.workers import Map
-from haxmlnet.training.tables import RowAdam, TableAdam
+from haxmlnet.training.hardware import Map, lazy_adam
 
 
 class Optimizer:
-    """Adam for the dense weights, and for each table of which a batch touches few rows TableAdam or RowAdam."""
+    """Adam for the dense weights, and lazy Adam for each table of which a batch touches few rows."""
 
     def __init__(
         self, network: nn.Module, sparse: Iterable[Tensor], learning_rate: float, row_moments: bool = False
@@ -27,7 +26,7 @@ class Optimizer:
         self.weights = [*self.dense, *lazy.values()]
         """In the order in which gradients are given."""
         self.adam = torch.optim.Adam(self.dense, lr=learning_rate)
-        self.tables = [RowAdam(table) if row_moments else TableAdam(table) for table in lazy.values()]
+        self.tables = [lazy_adam(table, row_moments) for table in lazy.values()]
         self.mean_norm = 0.0
 
     def step(self, gradients: Sequence[Sequence[Tensor | None]], scale: float, clip: float, run: Map = map) -> None:
@@ -36,29 +35,39 @@ class Optimizer:
         Gradients come in parts, each with one entry for each of `weights`; they are added up. What can be done side
         by side is given to `run`.
         """
-        of_weights = list(zip(*gradients, strict=True))
-        jobs: list[Callable[[], Any]] = [partial(self._set_gradients, of_weights[: len(self.dense)])]
-        for table, parts in zip(self.tables, of_weights[len(self.dense) :], strict=True):
-            jobs += table.jobs_of_gradients(parts)
+        parts = [[part for part in parts if part is not None] for parts in zip(*gradients, strict=True)]
+        of_dense, of_tables = parts[: len(self.dense)], parts[len(self.dense) :]
+        touched = [(table, own) for table, own in zip(self.tables, of_tables, strict=True) if own]
+        jobs: list[Callable[[], Any]] = [partial(self._set_gradients, of_dense)]
+        for table, own in touched:
+            jobs += table.gradient_jobs(own)
         norms = list(run(operator.call, jobs))
+
         shrink = self._shrink(math.hypot(*norms), clip) if clip > 0 else 1.0
         rate = self.learning_rate * scale
         jobs = [partial(self._step_dense, rate, shrink)]
-        for table in self.tables:
-            jobs += table.jobs_of_step(rate, shrink)
+        for table, _ in touched:
+            jobs += table.step_jobs(rate, shrink)
         list(run(operator.call, jobs))
         for table in self.tables:
-            table.gradients = None
+            table.sums.clear()
 
-    def _set_gradients(self, gradients: Sequence[Sequence[Tensor | None]]) -> float:
-        """Add the parts of the dense gradients up, and give their length."""
+    def _set_gradients(self, parts: Sequence[Sequence[Tensor]]) -> float:
+        """Add the parts of the dense gradients up, and give their norm."""
         norms = [0.0]
-        for weight, parts in zip(self.dense, gradients, strict=True):
-            present = [part for part in parts if part is not None]
-            weight.grad = sum(present[1:], start=present[0]) if present else None
+        for weight, own in zip(self.dense, parts, strict=True):
+            weight.grad = sum(own[1:], start=own[0]) if own else None
             if weight.grad is not None:
                 norms.append(float(weight.grad.norm()))
         return math.hypot(*norms)
+
+    def _shrink(self, norm: float, factor: float) -> float:
+        """Adaptive clipping: shorten gradients longer than `factor` times the running mean of their norms."""
+        limit = factor * self.mean_norm
+        shrink = limit / norm if self.mean_norm > 0 and norm > limit else 1.0
+        norm *= shrink
+        self.mean_norm = norm if self.mean_norm == 0 else 0.95 * self.mean_norm + 0.05 * norm
+        return shrink
 
     def _step_dense(self, rate: float, shrink: float) -> None:
         for weight in self.dense:
@@ -72,14 +81,6 @@ class Optimizer:
         """Let go of the moments: no step comes after this."""
         self.adam.state.clear()
         self.tables.clear()
-
-    def _shrink(self, norm: float, factor: float) -> float:
-        """Say by how much gradients of this length are shortened, and learn how long they usually are."""
-        limit = factor * self.mean_norm
-        shrink = limit / norm if self.mean_norm > 0 and norm > limit else 1.0
-        norm *= shrink
-        self.mean_norm = norm if self.mean_norm == 0 else 0.95 * self.mean_norm + 0.05 * norm
-        return shrink
 
     def tensors(self) -> dict[str, Tensor]:
         """Give the whole state as named tensors, for a checkpoint."""

@@ -6,7 +6,7 @@ import math
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,35 +16,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from haxmlnet.config import TrainingConfig
 from haxmlnet.data.tokens import similar_length_batches
 from haxmlnet.errors import HaxmlnetError, TrainingInterrupted
-from haxmlnet.network.memory import give_memory_back, kept_memory
 from haxmlnet.network.network import LabelAttentionNetwork
-from haxmlnet.network.workers import Map, workers
 from haxmlnet.progress import Progress
 from haxmlnet.training.checkpoints import Checkpoints
+from haxmlnet.training.hardware import Map, give_memory_back, kept_memory, uses_cpu_room, workers
 from haxmlnet.training.loss import TrainingData, batch_loss
 from haxmlnet.training.optimizer import Optimizer, step_scale
 
-# Documents in one part of a batch: with fewer, the products get too small to be fast.
+# Documents in one part of a batch: with fewer, matrices get too small to be multiplied fast.
 LEAST_PART = 16
-
-
-@dataclass(frozen=True)
-class TrainingPlan:
-    """How a network is trained; all numbers are decided."""
-
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    lr_final_ratio: float
-    warmup: float
-    adaptive_clip: float
-    averaging_start: float
-    patience: int | None
-    seed: tuple[int, ...]
-    max_steps: int | None = None
-    row_moments: bool = False
 
 
 @dataclass
@@ -53,7 +36,8 @@ class Trainer:
 
     network: LabelAttentionNetwork
     data: TrainingData
-    plan: TrainingPlan
+    config: TrainingConfig
+    seed: tuple[int, ...]
     validate: Callable[[], float] | None
     """Gives nDCG@5 of the network as it is; None where there is no validation document."""
     name: str
@@ -67,29 +51,30 @@ class Trainer:
         self.n_worse = 0
         self.n_averaged = 0
         self.best_step = 0
-        """After which step the best weights were there; 0: none are kept."""
+        """After which step the best weights were there; 0: none are stored."""
         self.best: dict[str, Tensor] = {}
         self.average: dict[str, Tensor] = {}
         self.optimizer = Optimizer(
-            self.network, lazy_tables(self.network), self.plan.learning_rate, self.plan.row_moments
+            self.network, lazy_tables(self.network), self.config.learning_rate, self.config.row_moments
         )
-        self.batches_per_epoch = -(-len(self.data.tokens) // self.plan.batch_size)
-        all_steps = self.plan.epochs * self.batches_per_epoch
-        self.n_steps = min(all_steps, self.plan.max_steps or all_steps)
+        self.batches_per_epoch = -(-len(self.data.tokens) // self.config.batch_size)
+        all_steps = self.config.epochs * self.batches_per_epoch
+        self.n_steps = min(all_steps, self.config.max_steps or all_steps)
 
     def run(self) -> float:
         """Train from the latest checkpoint, or from the start, to the end; give the best nDCG@5."""
-        self._load_state()
-        device = self.network.device
+        state = self.checkpoints.state(self.name) if self.checkpoints is not None else None
+        if state is not None:
+            self._load_state(state)
+        device, patience = self.network.device, self.config.patience
         with (
-            kept_memory() if device.type == "cpu" else nullcontext(),
-            torch.random.fork_rng([device] if device.type == "cuda" else []),
-            workers(n_parts(self.plan.batch_size, device)) as self.map,
+            kept_memory(device),
+            workers(n_parts(self.config.batch_size, device)) as self.map,
             self.progress.stage(self.name, self.n_steps, "batches") as advance,
             deferred_interrupt() as interrupted,
         ):
             advance(self.step)
-            while self.step < self.n_steps and not self._out_of_patience():
+            while self.step < self.n_steps and (patience is None or self.n_worse < patience):
                 self._run_epoch(advance, interrupted)
         give_memory_back()
         if self.best_step:
@@ -98,8 +83,8 @@ class Trainer:
 
     def _run_epoch(self, advance: Callable[..., None], interrupted: Callable[[], bool]) -> None:
         epoch, done = divmod(self.step, self.batches_per_epoch)
-        order = np.random.default_rng([*self.plan.seed, 0, epoch])
-        batches = similar_length_batches(self.data.tokens.lengths, self.plan.batch_size, order)
+        order = np.random.default_rng([*self.seed, 0, epoch])
+        batches = similar_length_batches(self.data.tokens.lengths, self.config.batch_size, order)
         self.network.train()
         total = 0.0
         for n, rows in enumerate(batches[done : done + self.n_steps - self.step], 1):
@@ -107,24 +92,25 @@ class Trainer:
             self.step += 1
             if self.step % self.batches_per_epoch == 0 or self.step == self.n_steps:
                 self._end_epoch(epoch, total / n)
-            advance(
-                1,
-                f"loss {total / n:.4f}  nDCG@5 {self.best_score:.2f}"
-                if self.best_score >= 0
-                else f"loss {total / n:.4f}",
-            )
-            self._maybe_checkpoint(interrupted())
+            note = f"loss {total / n:.4f}"
+            advance(1, f"{note}  nDCG@5 {self.best_score:.2f}" if self.best_score >= 0 else note)
+
+            is_stopped = interrupted()
+            if self.checkpoints is not None and (is_stopped or self.checkpoints.due()):
+                self.checkpoints.save_state(self.name, self._state(), self.best_step)
+            if is_stopped:
+                raise TrainingInterrupted(f"stopped in {self.name} after {self.step} of {self.n_steps} batches")
 
     def _train_batch(self, rows: NDArray[np.int64]) -> float:
         # All randomness of a step follows from the seed and its number: a resumed run repeats it exactly.
         n = n_parts(len(rows), self.network.device)
-        parts = [(rows[part::n], (*self.plan.seed, 1, self.step, part)) for part in range(n)]
+        parts = [(rows[part::n], (*self.seed, 1, self.step, part)) for part in range(n)]
         losses, gradients = zip(*self.map(partial(self._gradients, len(rows)), parts), strict=True)
         value = sum(losses)
         if not math.isfinite(value):
             raise HaxmlnetError(f"{self.name}: the loss is {value} at batch {self.step}. Lower the learning rate.")
-        scale = step_scale(self.step, self.n_steps, self.plan.warmup, self.plan.lr_final_ratio)
-        self.optimizer.step(gradients, scale, self.plan.adaptive_clip, self.map)
+        scale = step_scale(self.step, self.n_steps, self.config.warmup, self.config.lr_final_ratio)
+        self.optimizer.step(gradients, scale, self.config.adaptive_clip, self.map)
         return value
 
     def _gradients(
@@ -135,8 +121,19 @@ class Trainer:
         return float(loss.detach()), list(torch.autograd.grad(loss, self.optimizer.weights, allow_unused=True))
 
     def _end_epoch(self, epoch: int, loss: float) -> None:
-        current = self._average_weights() if self.step > self.plan.averaging_start * self.n_steps else None
-        line = f"{self.name}: epoch {epoch + 1}/{self.plan.epochs}, loss {loss:.4f}"
+        """Validate, with averaged weights towards the end, and store the best weights."""
+        current = None
+        if self.step > self.config.averaging_start * self.n_steps:
+            # The network holds the average while it is validated; what it held is given back to train on.
+            current = copy_tensors(self.network.state_dict())
+            self.n_averaged += 1
+            if self.n_averaged == 1:
+                self.average = copy_tensors(current)
+            for name, value in current.items():
+                self.average[name] += (value - self.average[name]) / self.n_averaged
+            self.network.load_state_dict(self.average)
+
+        line = f"{self.name}: epoch {epoch + 1}/{self.config.epochs}, loss {loss:.4f}"
         is_last = is_best = self.step == self.n_steps
         if self.validate is not None:
             score = self.validate()
@@ -144,21 +141,19 @@ class Trainer:
             is_best = score > self.best_score
             self.n_worse = 0 if is_best else self.n_worse + 1
             self.best_score = max(score, self.best_score)
+        self.progress.say(line)
+
         if is_best and is_last:
             self.best_step, self.best = 0, {}  # weights that stay in the network need no copy
-        elif is_best:
-            self._keep_best()
-        self.progress.say(line)
-        if current is not None and not (is_best and is_last):
+            return
+        if is_best:
+            self.best_step = self.step
+            if self.checkpoints is None:
+                self.best = copy_tensors(self.network.state_dict())
+            else:  # as checkpoints lie on disk anyway: a copy may be gigabytes
+                self.checkpoints.keep_weights(self.name, self.step, numpy_arrays(self.network.state_dict()))
+        if current is not None:
             self.network.load_state_dict(current)
-
-    def _keep_best(self) -> None:
-        """Keep a copy of the weights: on disk if checkpoints lie there anyway, as it may be gigabytes."""
-        self.best_step = self.step
-        if self.checkpoints is None:
-            self.best = copied(self.network.state_dict())
-        else:
-            self.checkpoints.keep_weights(self.name, self.step, numpy_arrays(self.network.state_dict()))
 
     def _take_best(self) -> None:
         self.optimizer.forget()  # room for the weights that are read
@@ -169,26 +164,6 @@ class Trainer:
         for name, array in self.checkpoints.weights(self.name, self.best_step):
             own[name].copy_(torch.from_numpy(array))
 
-    def _average_weights(self) -> dict[str, Tensor]:
-        # The network holds the average while it is validated; what it held is given back to train on.
-        current = copied(self.network.state_dict())
-        self.n_averaged += 1
-        if self.n_averaged == 1:
-            self.average = copied(current)
-        for name, value in current.items():
-            self.average[name] += (value - self.average[name]) / self.n_averaged
-        self.network.load_state_dict(self.average)
-        return current
-
-    def _out_of_patience(self) -> bool:
-        return self.plan.patience is not None and self.n_worse >= self.plan.patience
-
-    def _maybe_checkpoint(self, interrupted: bool) -> None:
-        if self.checkpoints is not None and (interrupted or self.checkpoints.due()):
-            self.checkpoints.save_state(self.name, self._state(), self.best_step)
-        if interrupted:
-            raise TrainingInterrupted(f"stopped in {self.name} after {self.step} of {self.n_steps} batches")
-
     def _state(self) -> dict[str, NDArray[Any]]:
         numbers = [self.step, self.best_score, self.n_worse, self.n_averaged, self.best_step]
         parts: Mapping[str, Mapping[str, Tensor]] = {
@@ -197,10 +172,7 @@ class Trainer:
         tensors = {f"{part}/{name}": value for part, values in parts.items() for name, value in values.items()}
         return {"numbers": np.array(numbers, np.float64), **numpy_arrays(tensors)}
 
-    def _load_state(self) -> None:
-        state = self.checkpoints.state(self.name) if self.checkpoints is not None else None
-        if state is None:
-            return
+    def _load_state(self, state: dict[str, NDArray[Any]]) -> None:
         step, self.best_score, n_worse, n_averaged, best_step = state.pop("numbers").tolist()
         self.step, self.n_worse, self.n_averaged = int(step), int(n_worse), int(n_averaged)
         self.best_step = int(best_step)
@@ -215,7 +187,7 @@ class Trainer:
 
 def n_parts(n_documents: int, device: torch.device) -> int:
     """Say into how many parts a batch is split: one for each thread of the processor, none too small."""
-    return max(min(torch.get_num_threads(), n_documents // LEAST_PART), 1) if device.type == "cpu" else 1
+    return max(min(torch.get_num_threads(), n_documents // LEAST_PART), 1) if uses_cpu_room(device) else 1
 
 
 def lazy_tables(network: nn.Module) -> list[Tensor]:
@@ -228,7 +200,7 @@ def numpy_arrays(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
     return {name: value.detach().cpu().numpy() for name, value in tensors.items()}
 
 
-def copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def copy_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Copy named tensors, so that further training does not change them."""
     return {name: value.detach().clone() for name, value in tensors.items()}
 

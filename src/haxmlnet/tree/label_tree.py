@@ -1,4 +1,4 @@
-"""`LabelTree`: which labels belong together, level by level, as arrays."""
+"""`LabelTree`: the hierarchy of the labels as arrays, one per level."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ class LabelTree:
 
     @property
     def n_levels(self) -> int:
-        """How many levels there are, the labels among them."""
+        """Number of levels, including that of the labels."""
         return len(self.parents) + 1
 
     @cached_property
     def level_sizes(self) -> list[int]:
-        """How many nodes each level has; the last number is that of the labels."""
+        """Number of nodes of each level; the last one is that of the labels."""
         if not self.parents:
             return [self.n_labels]
         first = int(self.parents[0].max(initial=-1)) + 1
         return [first, *(len(parents) for parents in self.parents)]
 
     def children(self, level: int) -> Children:
-        """Give the nodes of level + 1 below each node of `level`: `ids[indptr[node] : indptr[node + 1]]`."""
+        """Return `indptr, ids`: the children, on level + 1, of a node are `ids[indptr[node] : indptr[node + 1]]`."""
         return self._children[level]
 
     @cached_property
@@ -57,10 +57,17 @@ class LabelTree:
     def lift(self, Y: sp.csr_array | sp.csr_matrix) -> list[sp.csr_array]:
         """Turn 0/1 targets (documents x labels) into those of every level, coarsest first, `Y` itself last.
 
-        A node is a target where one of its children is. Indices are sorted and unique.
+        A node is a target if one of its children is: a document's true groups are the groups of its true labels.
+        Indices are sorted and unique.
         """
         assert Y.shape[1] == self.n_labels
-        levels = [_canonical(Y)]
+        Y = sp.csr_array(Y)
+        if not (Y.has_canonical_format and Y.data.all()):
+            Y = Y.copy()
+            Y.eliminate_zeros()
+            Y.sum_duplicates()
+            Y.data[:] = 1
+        levels = [Y]
         for parents, size in zip(reversed(self.parents), reversed(self.level_sizes[:-1]), strict=True):
             below = levels[-1]
             targets = sp.csr_array(
@@ -73,7 +80,7 @@ class LabelTree:
         return levels[::-1]
 
     def check(self) -> None:
-        """Raise a ModelError unless every node has a parent and children, and groups are of one size."""
+        """Raise a ModelError unless every node has a parent and children, and group sizes differ by at most one."""
         if self.parents and len(self.parents[-1]) != self.n_labels:
             raise _broken(f"{len(self.parents[-1])} labels have a group, but there are {self.n_labels} labels")
         for level, (parents, size) in enumerate(zip(self.parents, self.level_sizes, strict=False)):
@@ -86,13 +93,13 @@ class LabelTree:
                 raise _broken(f"groups have {counts.min()} to {counts.max()} labels")
 
     def to_tensors(self) -> dict[str, NDArray[Any]]:
-        """Give the tree as named arrays, for saving."""
+        """Return the tree as named arrays, for saving."""
         tensors: dict[str, NDArray[Any]] = {"n_labels": np.array([self.n_labels], dtype=np.int64)}
         return tensors | {f"parents_{level}": parents for level, parents in enumerate(self.parents)}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, NDArray[Any]]) -> LabelTree:
-        """Make the tree from its named arrays, and check it."""
+        """Rebuild the tree from its named arrays, and check it."""
         names = [f"parents_{level}" for level in range(len(tensors) - 1)]
         if set(tensors) != {"n_labels", *names}:
             raise _broken(f"its arrays are {sorted(tensors)}, not 'n_labels' and 'parents_0', 'parents_1', ...")
@@ -118,17 +125,5 @@ class LabelTree:
         return {key: below}
 
 
-def _canonical(Y: sp.csr_array | sp.csr_matrix) -> sp.csr_array:
-    """Sort the indices and drop stored zeros and duplicates; what is in order already is not copied."""
-    Y = sp.csr_array(Y)
-    if Y.has_canonical_format and Y.data.all():
-        return Y
-    Y = Y.copy()
-    Y.eliminate_zeros()
-    Y.sum_duplicates()
-    Y.data[:] = 1
-    return Y
-
-
 def _broken(what: str) -> ModelError:
-    return ModelError(f"The label tree is damaged: {what}. Copy the model again, or train it anew.")
+    return ModelError(f"The label tree is damaged: {what}. Copy the model again, or train it again.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,6 +48,13 @@ class Format(NamedTuple):
     """With "train" or "test" for {split}, "trn" or "tst" for {short}."""
     likely_files: tuple[str, ...] = ()
     """Names that other formats have, too: the content decides."""
+
+    find_companions: Callable[[Path], Sequence[Path | None]] = lambda path: ()
+    """Looks for the files beside a file of documents that belong to it."""
+
+    def list_files(self, path: Path) -> list[Path]:
+        """List the files whose content decides what is read."""
+        return [path, *(file for file in self.find_companions(path) if file is not None)]
 
     @property
     def is_sparse(self) -> bool:

@@ -141,4 +141,9 @@ def write_huggingface(documents: Iterable[Document], path: Path) -> int:
     return n_documents
 
 
-HUGGINGFACE = Format(read_huggingface, write_huggingface, files=(STATE_FILE, "{split}/" + STATE_FILE))
+HUGGINGFACE = Format(
+    read_huggingface,
+    write_huggingface,
+    files=(STATE_FILE, "{split}/" + STATE_FILE),
+    find_companions=lambda path: sorted(file for file in path.parent.iterdir() if file.is_file() and file != path),
+)

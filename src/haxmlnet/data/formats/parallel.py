@@ -22,6 +22,7 @@ from haxmlnet.data.formats.source import (
     bare_name,
     count_mismatch,
     decode_line,
+    find_beside,
     open_source,
     require_beside,
 )
@@ -83,5 +84,6 @@ PARALLEL = Format(
     write_parallel,
     has_ids=False,
     suffixes=("_texts.txt",),
+    find_companions=lambda path: [find_beside(path, name_label_file(path.name))],
     files=("{split}_raw_texts.txt", "{split}_texts.txt"),
 )

@@ -157,7 +157,16 @@ def write_pecos_npz(corpus: FeatureCorpus, path: Path) -> None:
             stream.writelines(f"{name}\n".encode() for name in names or ())
 
 
-PECOS = Format(read_pecos, write_pecos, has_ids=False, files=("X.{short}.txt",))
+PECOS = Format(
+    read_pecos,
+    write_pecos,
+    has_ids=False,
+    files=("X.{short}.txt",),
+    find_companions=lambda path: [
+        find_beside(path, name_target_file(path.name)),
+        find_beside(path, PECOS_NAME_FILE),
+    ],
+)
 PECOS_NPZ = Format(
     read_features=read_pecos_npz,
     write_features=write_pecos_npz,

@@ -189,9 +189,9 @@ def decode_line(line: bytes) -> str:
         ) from failure
 
 
-def find_beside(path: Path | None, name: str) -> Path | None:
-    """Look for a file, plain or packed, in the folder of another one."""
-    if path is None:
+def find_beside(path: Path | None, name: str | None) -> Path | None:
+    """Look for a file, plain or packed, in the folder of another one; None where one of them is."""
+    if path is None or name is None:
         return None
     candidates = [path.with_name(name + suffix) for suffix in ("", *PACKED_SUFFIXES)]
     return next((candidate for candidate in candidates if candidate.is_file()), None)

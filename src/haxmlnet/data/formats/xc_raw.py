@@ -110,4 +110,9 @@ def _make_json_line(record: Record) -> bytes:
     return (json.dumps(record, ensure_ascii=False) + "\n").encode()
 
 
-XC_RAW = Format(read_xc_raw, write_xc_raw, files=("{short}.json",))
+XC_RAW = Format(
+    read_xc_raw,
+    write_xc_raw,
+    files=("{short}.json",),
+    find_companions=lambda path: [find_beside(path, LABEL_FILE)],
+)

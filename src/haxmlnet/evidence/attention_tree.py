@@ -1,0 +1,343 @@
+"""`AttentionTree`: label-wise attention networks for the levels of a label tree, trained from top to bottom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+
+from haxmlnet.config import TrainingConfig
+from haxmlnet.data.tokens import TokenArray, length_sorted_batches
+from haxmlnet.evidence.fold import Fold, Labelled
+from haxmlnet.evidence.level_networks import (
+    load_network,
+    network_arrays,
+    network_levels,
+    new_network,
+    node_vectors,
+    saved_network,
+)
+from haxmlnet.evidence.protocol import Documents, Features, Frame, LabelIds, Reasons, Run
+from haxmlnet.evidence.tree_search import (
+    MAX_TOKENS,
+    BatchSearch,
+    as_tensors,
+    batch_limit,
+    even_share,
+    map_in_threads,
+    search_network,
+    sigmoid,
+)
+from haxmlnet.metrics import judge, ndcg_at_k
+from haxmlnet.network.network import LabelAttentionNetwork
+from haxmlnet.progress import Progress
+from haxmlnet.ranking import ABSENT, Ranking, extend_ranking, is_full
+from haxmlnet.training.candidates import CandidateSource
+from haxmlnet.training.hardware import side_by_side
+from haxmlnet.training.loss import TrainingData
+from haxmlnet.training.trainer import Trainer
+from haxmlnet.tree import LabelTree, ancestors_of
+
+LEAST_SCORE = 1e-9
+# Logits beyond these say nothing more; an outlier would drown the rest.
+WIDEST_LOGIT = 15.0
+# A block of documents keeps so many elements of states, (B, T, H): 128 MB of float32 for each thread.
+STATES_OF_BLOCK = 2**25
+MAX_BLOCK = 2048
+# Documents from which the share of true candidates is estimated.
+SAMPLE = 256
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class AttentionTree:
+    """The networks of a tree from top to bottom: one for all levels, or one for each."""
+
+    tree: LabelTree
+    networks: list[LabelAttentionNetwork]
+    max_length: int
+    beam: int
+    n_proposals: int
+    validation_score: float = -1.0
+    """nDCG@5 of the labels on the documents held out; -1 where there were none."""
+
+    name: ClassVar[str] = "attention"
+    of_tree: ClassVar[bool] = True
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The product of the probabilities along the path, and the logit of each of its nodes."""
+        return ("log score", *(f"logit of level {level}" for level in range(self.tree.n_levels)))
+
+    @classmethod
+    def train(cls, fold: Fold, tree: LabelTree, run: Run) -> Self:
+        """Train the networks, each on the candidates that the network above it gives."""
+        config = run.config
+        assert config.network is not None
+        assert config.training is not None
+        beam, negatives = config.search.beam, config.training.hard_negatives
+        training = Descent(fold.kept_documents(config.text.max_length), tree)
+        validation = Descent(fold.held_out.truncated(config.text.max_length), tree) if fold.held_out else None
+        networks: list[LabelAttentionNetwork] = []
+        score = -1.0
+        for levels in network_levels(tree, config.network):
+            network = new_network(torch.from_numpy(fold.word_vectors), tree, levels, run)
+            if networks and config.network.start_from_above:
+                network.start_from(networks[-1])
+            data = training.data(levels, config.training)
+            start_heads(network, data, fold, tree, run)
+            score = train_network(
+                network,
+                data,
+                None if validation is None else partial(validation.ndcg, network, beam),
+                training_name(run.number, levels, tree),
+                run,
+            )
+            networks.append(network.eval())
+            if levels[-1] < tree.n_levels - 1:
+                if negatives:
+                    training.descend(network, beam, run.progress)
+                if validation is not None:
+                    validation.descend(network, beam, run.progress)
+        return cls(tree, networks, config.text.max_length, beam, config.search.n_candidates, score)
+
+    def pays_to_retrain(self, fold: Fold) -> bool:
+        """It would take as long again."""
+        return False
+
+    def map_blocks(
+        self, work: Callable[[Documents], R], documents: Documents, n_threads: int
+    ) -> Iterator[tuple[NDArray[np.int64], R]]:
+        """Work on documents of similar lengths together; all blocks of a round take equally long."""
+        lengths = self._tokens(documents).lengths
+        device = self.networks[0].device
+        state_size = max(network.encoder.state_size for network in self.networks)
+        n_threads = n_threads if device.type == "cpu" else 1
+        most_tokens = even_share(lengths, n_threads, max(STATES_OF_BLOCK // state_size, MAX_TOKENS))
+        blocks = list(length_sorted_batches(lengths, MAX_BLOCK, most_tokens))
+        return map_in_threads(lambda rows: work(documents.take(rows)), blocks, n_threads, device)
+
+    def run_jobs(self, jobs: Sequence[Callable[[], R]], documents: Documents) -> list[R]:
+        """Examine a single document side by side, as nobody else needs the threads."""
+        if len(documents) == 1 and self.networks[0].device.type == "cpu":
+            return side_by_side(jobs)
+        return [job() for job in jobs]
+
+    def examine(self, documents: Documents) -> AttentionFindings:
+        """Search the best labels of the documents."""
+        tokens = self._tokens(documents)
+        batches = []
+        limit = min(batch_limit(network, self.tree, self.beam) for network in self.networks)
+        for rows in length_sorted_batches(tokens.lengths, limit, MAX_TOKENS):
+            batch, searches, above = as_tensors(tokens, rows), [], None
+            for network in self.networks:
+                search = BatchSearch.run(network, self.tree, batch, above, self.beam)
+                above = search.levels[-1].best(self.beam, self.tree.level_sizes[network.levels[-1]])
+                searches.append(search)
+            batches.append((rows, searches))
+        return AttentionFindings(self, len(tokens), batches)
+
+    def _tokens(self, documents: Documents) -> TokenArray:
+        assert documents.tokens is not None
+        return documents.tokens.truncated(self.max_length)
+
+    def describe_level(self, level: int) -> dict[str, Any]:
+        """Count the nodes of a level, the children of each (fewest and most) and the parameters.
+
+        Those of an encoder count on the first level that it serves.
+        """
+        children = np.diff(self.tree.children(level)[0]) if level < self.tree.n_levels - 1 else np.zeros(1, np.int64)
+        network = next(network for network in self.networks if level in network.levels)
+        parameters = sum(weight.numel() for weight in network.head(level).parameters())
+        if level == network.first_level:
+            parameters += sum(weight.numel() for weight in network.encoder.parameters())
+        return {
+            "level": level, "nodes": self.tree.level_sizes[level], "fewest_children": int(children.min()),
+            "most_children": int(children.max()), "parameters": parameters,
+        }  # fmt: skip
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Give the weights of all networks."""
+        arrays: dict[str, NDArray[Any]] = {"validation_score": np.array(self.validation_score)}
+        for network in self.networks:
+            prefix = f"level_{network.first_level}."
+            arrays |= {prefix + name: weight for name, weight in network_arrays(network).items()}
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], frame: Frame) -> Self:
+        """Make the networks of the tree from their weights."""
+        config = frame.config
+        assert config.network is not None
+        score = float(arrays.pop("validation_score", np.array(-1.0)))
+        networks = []
+        for levels in network_levels(frame.tree, config.network):
+            prefix = f"level_{levels[0]}."
+            own = {name.removeprefix(prefix): arrays.pop(name) for name in list(arrays) if name.startswith(prefix)}
+            networks.append(saved_network(own, levels, frame))
+        if arrays:
+            load_network(networks[0], arrays, frame.source)  # says which weight is one too many
+        return cls(frame.tree, networks, config.text.max_length, config.search.beam, config.search.n_candidates, score)
+
+
+@dataclass(frozen=True)
+class AttentionFindings:
+    """What the networks found in a block of documents, batch by batch."""
+
+    evidence: AttentionTree
+    n_documents: int
+    batches: list[tuple[NDArray[np.int64], list[BatchSearch]]]
+    """Rows of the block, and the search of each network from top to bottom."""
+
+    @cached_property
+    def proposals(self) -> LabelIds:
+        """The labels with the best products of probabilities."""
+        return self.ranking_of_search(self.evidence.n_proposals).ids
+
+    def ranking_of_search(self, k: int) -> Ranking:
+        """Rank the labels that the search met."""
+        n_labels = self.evidence.tree.n_labels
+        return self._collect(lambda searches: searches[-1].levels[-1].best(k, n_labels), k)
+
+    def ranking(self, k: int) -> Ranking:
+        """Rank by the product of probabilities; labels that only a wider beam meets follow below."""
+        ranking, beam = self.ranking_of_search(k), self.evidence.beam
+        while not is_full(ranking, k):
+            beam *= 2
+            ranking = extend_ranking(ranking, self._collect(partial(self._search_again, beam=beam, k=k), k), k)
+        return ranking
+
+    def _search_again(self, searches: list[BatchSearch], beam: int, k: int) -> Ranking:
+        tree, above = self.evidence.tree, None
+        for search in searches:
+            *_, last = replace(search, above=above, levels=[]).descend(beam)
+            level = search.network.levels[-1]
+            above = last.best(k if level == tree.n_levels - 1 else beam, tree.level_sizes[level])
+        assert above is not None
+        return above
+
+    def _collect(self, rank_batch: Callable[[list[BatchSearch]], Ranking], k: int) -> Ranking:
+        """Put the rankings of all batches into the order of the documents."""
+        n_labels = self.evidence.tree.n_labels
+        ids = np.full((self.n_documents, min(k, n_labels)), ABSENT, np.int32)
+        scores = np.zeros(ids.shape, np.float32)
+        for rows, searches in self.batches:
+            own = rank_batch(searches)
+            ids[rows, : own.ids.shape[1]], scores[rows, : own.ids.shape[1]] = own.ids, own.scores
+        return Ranking(ids, scores, None, n_labels)
+
+    def features(self, candidates: LabelIds) -> Features:
+        """Give the log of the product of probabilities, and the logit of each node on the path."""
+        tree = self.evidence.tree
+        features = np.empty((*candidates.shape, 1 + tree.n_levels), np.float32)
+        for rows, searches in self.batches:
+            own, score = candidates[rows], np.ones((len(rows), candidates.shape[1]), np.float32)
+            for search in searches:
+                for level in search.network.levels:
+                    logits = search.path_logits(level, own)
+                    score *= sigmoid(logits)
+                    features[rows, :, 1 + level] = logits.clip(-WIDEST_LOGIT, WIDEST_LOGIT)
+            features[rows, :, 0] = np.log(np.maximum(score, LEAST_SCORE))
+        return features
+
+    def reasons(self, row: int, label: int) -> Reasons:
+        """Give the path with the probability of each node, and the attention that the label pays to each token."""
+        rows, searches = next((rows, searches) for rows, searches in self.batches if row in rows)
+        place = int(np.flatnonzero(rows == row)[0])
+        path: list[tuple[int, float]] = []
+        labels = np.full((len(rows), 1), label, np.int32)
+        for search in searches:
+            for level in search.network.levels:
+                node = int(ancestors_of(self.evidence.tree, labels, level)[0, 0])
+                path.append((node, float(sigmoid(search.path_logits(level, labels))[place, 0])))
+        last = searches[-1]
+        states = last.states[place, : int(last.lengths[place])].float()  # (T, H)
+        query = last.network.head(last.network.levels[-1]).queries.weight[label]
+        return Reasons(path, (states @ query).softmax(dim=0).cpu().numpy())
+
+
+@dataclass
+class Descent:
+    """Labelled documents on their way down the tree: their true nodes on each level, and those predicted so far."""
+
+    documents: Labelled
+    tree: LabelTree
+    predicted: Ranking | None = None
+    """Of the last level that a trained network scores."""
+    targets: list[sp.csr_array] = field(init=False)
+    """True nodes of each level: a node is true where one of its labels is (the targets of HAXMLNet-G)."""
+
+    def __post_init__(self) -> None:
+        self.targets = self.tree.lift(self.documents.targets[:, : self.tree.n_labels])
+
+    def descend(self, network: LabelAttentionNetwork, beam: int, progress: Progress) -> None:
+        """Predict the best nodes of a network's last level."""
+        tokens = self.documents.tokens
+        with progress.stage(f"searching level {network.levels[-1]}", len(tokens), "documents") as advance:
+            self.predicted = search_network(network, self.tree, tokens, self.predicted, beam, advance)
+
+    def data(self, levels: range, config: TrainingConfig) -> TrainingData:
+        """Give what the network of some levels learns from."""
+        sources = [
+            CandidateSource(self.targets[level], self.targets[level - 1], self.tree, level, config.candidates)
+            if level > 0
+            else None
+            for level in levels
+        ]
+        targets = [self.targets[level] for level in levels]
+        return TrainingData(self.documents.tokens, targets, sources, self.predicted, config.hard_negatives)
+
+    def ndcg(self, network: LabelAttentionNetwork, beam: int) -> float:
+        """Judge a network by nDCG@5 on its last level; labels that training never saw count as missed."""
+        level = network.levels[-1]
+        ranking = search_network(network, self.tree, self.documents.tokens, self.predicted, max(beam, 5))
+        truth = self.targets[level]
+        if level == self.tree.n_levels - 1:
+            unseen = self.documents.targets[:, self.tree.n_labels :]
+            truth = sp.csr_array(sp.hstack([truth, unseen], format="csr"))
+        return ndcg_at_k(judge(ranking.top(5).ids, truth), 5)
+
+
+def start_heads(
+    network: LabelAttentionNetwork, data: TrainingData, fold: Fold, tree: LabelTree, run: Run
+) -> None:  # fmt: skip
+    """Start biases at the log-odds of true candidates, and queries at the words of the labels below a node."""
+    rows = np.random.default_rng(0).permutation(len(data.tokens))[:SAMPLE]
+    for index, level in enumerate(network.levels):
+        network.head(level).start_bias(data.positive_rate(index, rows))
+    config = run.config.network
+    assert config is not None
+    if config.attend_words:
+        for level, vectors in node_vectors(fold, tree, network.levels).items():
+            network.head(level).start_queries(torch.from_numpy(vectors), config.query_start)
+
+
+def train_network(
+    network: LabelAttentionNetwork, data: TrainingData, validate: Callable[[], float] | None, name: str, run: Run
+) -> float:
+    """Train a network, or take the weights of a finished training from the checkpoints; give its best score."""
+    finished = run.checkpoints.finished(name) if run.checkpoints is not None else None
+    if finished is not None:
+        score = float(finished.pop("score"))
+        load_network(network, finished, name)
+        return score
+    config = run.config
+    assert config.training is not None
+    seed = (config.machine.random_state, run.number, network.first_level)
+    trainer = Trainer(network, data, config.training, seed, validate, name, run.progress, run.checkpoints)
+    score = trainer.run()
+    if run.checkpoints is not None:
+        run.checkpoints.finish(name, {**network_arrays(network), "score": np.array(score)})
+    return score
+
+
+def training_name(number: int, levels: range, tree: LabelTree) -> str:
+    """Name the training of a network, for progress and checkpoints."""
+    return f"tree {number}" if len(levels) == tree.n_levels else f"tree {number} level {levels[0]}"

@@ -1,0 +1,199 @@
+"""Beam search down the label tree: each level scores the children of the best nodes above it (eq. 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from haxmlnet.data.shapes import few_counts
+from haxmlnet.data.tokens import TokenArray, length_sorted_batches
+from haxmlnet.network.network import LabelAttentionNetwork
+from haxmlnet.ranking import ABSENT, Ranking, rank
+from haxmlnet.training.hardware import kept_memory, workers
+from haxmlnet.tree import LabelTree, ancestors_of, children_of, marked_in_rows, values_in_rows
+
+# Elements of the largest array of a batch, (B, C, H): 64 MB of float32 for each thread.
+LARGEST_ARRAY = 2**24
+# With more documents and tokens matmuls are no faster.
+MAX_BATCH = 128
+MAX_TOKENS = 25_600
+# Batches are made smaller than these limits, but not than this, so that every thread has one.
+LEAST_DOCUMENTS = 16
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class LevelScores:
+    """The nodes of a level that were scored for B documents."""
+
+    nodes: NDArray[np.int32]  # (B, C)
+    logits: NDArray[np.float32]  # (B, C), of P(node | parent)
+    scores: NDArray[np.float32]  # (B, C), products of the probabilities along the path
+
+    def best(self, width: int, n_nodes: int) -> Ranking:
+        """Rank the best nodes."""
+        return rank(self.nodes, self.scores, width, None, n_nodes)
+
+
+@dataclass(frozen=True)
+class BatchSearch:
+    """What one network found for a batch of documents; it keeps the states, so that further nodes can be scored."""
+
+    network: LabelAttentionNetwork
+    tree: LabelTree
+    states: Tensor  # (B, T, H)
+    lengths: Tensor  # (B,)
+    above: Ranking | None
+    """The best nodes of the level above the network's first one."""
+    levels: list[LevelScores]
+
+    @classmethod
+    @torch.inference_mode()
+    def run(
+        cls, network: LabelAttentionNetwork, tree: LabelTree, batch: tuple[Tensor, Tensor], above: Ranking | None,
+        beam: int,
+    ) -> BatchSearch:  # fmt: skip
+        """Encode the tokens (B, T) of a batch, of given lengths (B,), and search."""
+        tokens, lengths = (array.to(network.device) for array in batch)
+        with network.autocast():
+            states = network.encode(tokens, lengths)
+        search = cls(network, tree, states, lengths, above, [])
+        search.levels.extend(search.descend(beam))
+        return search
+
+    @torch.inference_mode()
+    def descend(self, beam: int) -> Iterator[LevelScores]:
+        """Score level by level: all nodes of level 0, then the children of the best `beam` nodes above."""
+        best = self.above
+        for level in self.network.levels:
+            n_nodes = self.tree.level_sizes[level]
+            if best is None:
+                nodes = np.broadcast_to(np.arange(n_nodes, dtype=np.int32), (len(self.states), n_nodes))
+                logits = self.score(level, None)
+                scores = sigmoid(logits)
+            else:
+                nodes, parent_scores = children_of(self.tree, level - 1, best.ids[:, :beam], best.scores[:, :beam])
+                logits = self.score(level, nodes)
+                scores = sigmoid(logits) * parent_scores
+            found = LevelScores(nodes, logits, scores)
+            yield found
+            best = found.best(beam, n_nodes)
+
+    @torch.inference_mode()
+    def score(self, level: int, nodes: NDArray[np.int32] | None) -> NDArray[np.float32]:
+        """Give the logits of nodes (B, C) of a level; None: of all."""
+        candidates = None
+        if nodes is not None:
+            # More than one document: one of few widths, as matmuls are compiled for each.
+            n_padding = few_counts(nodes.shape[1]) - nodes.shape[1] if len(nodes) > 1 else 0
+            padded = np.pad(nodes, ((0, 0), (0, n_padding)), constant_values=ABSENT)
+            candidates = torch.from_numpy(padded.astype(np.int64)).to(self.network.device)
+        with self.network.autocast():
+            logits = self.network.head(level)(self.states, self.lengths, candidates)
+        scored: NDArray[np.float32] = logits.float().cpu().numpy()
+        return scored if nodes is None else scored[:, : nodes.shape[1]]
+
+    def path_logits(self, level: int, labels: NDArray[np.int32]) -> NDArray[np.float32]:
+        """Give the logits of the ancestors of labels (B, C) on a level; those not met in the search are scored now."""
+        wanted, known = ancestors_of(self.tree, labels, level), self.levels[level - self.network.first_level]
+        nodes, logits = known.nodes, known.logits
+        missing = np.sort(np.where(marked_in_rows(wanted, nodes), ABSENT, wanted), axis=1)
+        missing[:, 1:][missing[:, 1:] == missing[:, :-1]] = ABSENT
+        missing = np.sort(missing, axis=1)[:, ::-1]  # absent ones come last
+        missing = np.ascontiguousarray(missing[:, (missing != ABSENT).any(axis=0)])
+        if missing.shape[1]:
+            nodes = np.concatenate([nodes, missing], axis=1)
+            logits = np.concatenate([logits, self.score(level, missing)], axis=1)
+        return values_in_rows(nodes, logits, wanted)
+
+
+def search_network(
+    network: LabelAttentionNetwork,
+    tree: LabelTree,
+    tokens: TokenArray,
+    above: Ranking | None,
+    beam: int,
+    advance: Callable[[int], None] = lambda n: None,
+) -> Ranking:
+    """Rank the best `beam` nodes of a network's last level for many documents, batch by batch, in threads."""
+    n_nodes = tree.level_sizes[network.levels[-1]]
+    ids = np.full((len(tokens), min(beam, n_nodes)), ABSENT, np.int32)
+    scores = np.zeros(ids.shape, np.float32)
+
+    def search_batch(rows: NDArray[np.int64]) -> Ranking:
+        own = None if above is None else Ranking(above.ids[rows], above.scores[rows], None, above.n_ids)
+        search = BatchSearch.run(network, tree, as_tensors(tokens, rows), own, beam)
+        return search.levels[-1].best(beam, n_nodes)
+
+    was_training = network.training
+    network.eval()
+    try:
+        limit = batch_limit(network, tree, beam)
+        n_threads = torch.get_num_threads() if network.device.type == "cpu" else 1
+        most_tokens = even_share(tokens.lengths, n_threads, MAX_TOKENS)
+        batches = list(length_sorted_batches(tokens.lengths, limit, most_tokens))
+        for rows, best in map_in_threads(search_batch, batches, n_threads, network.device):
+            ids[rows, : best.ids.shape[1]] = best.ids
+            scores[rows, : best.ids.shape[1]] = best.scores
+            advance(len(rows))
+    finally:
+        network.train(was_training)
+    return Ranking(ids, scores, None, n_nodes)
+
+
+def map_in_threads(
+    work: Callable[[NDArray[np.int64]], R],
+    blocks: Sequence[NDArray[np.int64]],
+    n_threads: int,
+    device: torch.device,
+) -> Iterator[tuple[NDArray[np.int64], R]]:
+    """Apply work to blocks of documents, each in one thread; give the rows and the result of each, in order."""
+    n_workers = min(n_threads, len(blocks))
+    with kept_memory(device) if len(blocks) > 1 else nullcontext(), workers(n_workers) as run:
+        yield from zip(blocks, run(work, blocks), strict=True)
+
+
+def as_tensors(tokens: TokenArray, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+    """Give padded tokens (B, T) and lengths (B,) of some documents."""
+    ids, lengths = tokens.padded(rows)
+    return torch.from_numpy(ids), torch.from_numpy(lengths)
+
+
+def sigmoid(logits: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Give probabilities; scipy's expit takes a tenth of a second to import."""
+    probabilities: NDArray[np.float32] = torch.from_numpy(logits).sigmoid().numpy()
+    return probabilities
+
+
+def even_share(lengths: NDArray[np.int64], n_threads: int, most_tokens: int) -> int:
+    """Bound the tokens of a batch so that all threads get equally many batches, of up to so many tokens each."""
+    if len(lengths) < n_threads * LEAST_DOCUMENTS:
+        return most_tokens
+    n_tokens = int(lengths.sum())
+    rounds = -(-n_tokens // (most_tokens * n_threads))
+    # A batch of the longest documents must not lack the last of them by less than one document.
+    return min(most_tokens, -(-n_tokens // max(rounds * n_threads, 1)) + int(lengths.max()) - 1)
+
+
+def batch_limit(network: LabelAttentionNetwork, tree: LabelTree, beam: int) -> int:
+    """Say how many documents a network searches at once."""
+    most = tree.level_sizes[0]
+    for level in network.levels:
+        if level > 0:
+            n_parents = min(beam, tree.level_sizes[level - 1])
+            most = max(most, n_parents * int(np.diff(tree.children(level - 1)[0]).max()))
+    first = network.head(network.first_level).first
+    return documents_per_batch(most, max(network.encoder.state_size, first.out_features))
+
+
+def documents_per_batch(n_candidates: int, width: int) -> int:
+    """Bound the documents of a batch, so that what is looked up for their candidates, (B, C, width), stays small."""
+    return max(min(MAX_BATCH, LARGEST_ARRAY // (n_candidates * width)), 1)

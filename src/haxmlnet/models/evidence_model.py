@@ -1,0 +1,123 @@
+"""`EvidenceModel`: a list of evidence and a fusion over each of its label trees; how such models learn and answer."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from haxmlnet.config import Config
+from haxmlnet.evidence.fold import Fold, Labelled, TrainingSet
+from haxmlnet.evidence.fused_tree import FusedTree, train_fused_tree
+from haxmlnet.evidence.fusion import Fusion
+from haxmlnet.evidence.protocol import Documents, Evidence, Frame, Run
+from haxmlnet.models.document_model import DocumentModel
+from haxmlnet.ranking import Ranking, average_rankings, extend_ranking
+from haxmlnet.saved import SavedModel
+from haxmlnet.store import write_arrays
+from haxmlnet.tree import LabelTree, build_label_tree, choose_level_sizes
+
+# Labels of each tree whose scores are averaged; labels beyond them follow below.
+AVERAGED = 128
+
+
+class EvidenceModel(DocumentModel):
+    """Trains evidence on most documents, a fusion on those held out, and ranks labels by what both say."""
+
+    trees_: list[FusedTree]
+
+    @abstractmethod
+    def sources(self, config: Config) -> list[type[Evidence]]:
+        """Name the kinds of evidence; the first ranks alone where there is no fusion."""
+
+    @abstractmethod
+    def _config(self, n_documents: int, n_labels: int) -> Config:
+        """Decide all settings for data of this size."""
+
+    def _train_trees(self, whole: TrainingSet, given: Labelled | None, run: Run) -> int:
+        """Train one fused tree after the other; give the number of documents that were held out."""
+        config, trees = run.config, []
+        for number in range(config.tree.n_trees):
+            run = replace(run, number=number)
+            fold = Fold.split(whole, config, given, number)
+            sources = self.sources(config)
+            trees.append(train_fused_tree(fold, grow_tree(fold, number), sources, run))
+            n_held_out = 0 if fold.held_out is None else len(fold.held_out)
+            del fold  # room for what the next one is trained on
+        share_evidence(trees)
+        self.trees_ = trees
+        return n_held_out
+
+    def _rank_in_threads(self, documents: Documents, k: int, n_threads: int) -> Ranking:
+        """Average the rankings of all trees."""
+        trees = [tree.with_beam(self.get_params()["beam"]) for tree in self.trees_]
+        if len(trees) == 1:
+            return trees[0].rank(documents, k, n_threads)
+        width = min(AVERAGED, len(self.label_index_))
+        rankings = [tree.rank(documents, max(k, width), n_threads) for tree in trees]
+        best = average_rankings([ranking.top(width) for ranking in rankings], k)
+        return best if k <= width else extend_ranking(best, average_rankings(rankings, k), k)
+
+    def _write_parts(self, directory: Path) -> None:
+        super()._write_parts(directory)
+        for number, fused in enumerate(self.trees_):
+            write_arrays(directory / f"tree_{number}.safetensors", fused.tree.to_tensors())
+            for evidence in fused.evidence:
+                if evidence.of_tree or number == 0:
+                    write_arrays(directory / file_name(type(evidence), number), evidence.to_arrays())
+            if fused.fusion is not None:
+                write_arrays(directory / f"tree_{number}.fusion.safetensors", fused.fusion.to_arrays())
+
+    def _read_trees(self, saved: SavedModel, config: Config) -> None:
+        self.trees_ = []
+        shared: dict[str, Evidence] = {}
+        for number in range(config.tree.n_trees):
+            tree = LabelTree.from_tensors(saved.arrays(f"tree_{number}.safetensors"))
+            known: list[Any] = []
+            for source in self.sources(config):
+                name = file_name(source, number)
+                if name in shared:
+                    known.append(shared[name])
+                elif name in saved:
+                    frame = Frame(tree, self.n_features_, config, str(saved.file(name)))
+                    known.append(source.from_arrays(saved.arrays(name), frame))
+                    shared[name] = known[-1]
+            if not known:
+                saved.arrays(file_name(self.sources(config)[0], number))  # says that it is missing
+            fused = FusedTree(tree, known[0], known[1:], None)
+            if f"tree_{number}.fusion.safetensors" in saved:
+                arrays = saved.arrays(f"tree_{number}.fusion.safetensors")
+                fused.fusion = Fusion.from_arrays(arrays, len(fused.feature_names))
+            self.trees_.append(fused)
+
+    def nested_trees(self) -> list[dict[str, Any]]:
+        """Give each label tree as nested nodes, its groups with the names of their labels."""
+        self._check_fitted()
+        return [fused.tree.to_nested(self.label_index_.names.tolist()) for fused in self.trees_]
+
+
+def grow_tree(fold: Fold, number: int) -> LabelTree:
+    """Build the label tree of a fold from the features of its labels."""
+    config = fold.config.tree
+    sizes = config.level_sizes
+    if sizes is None:
+        n_labels = len(fold.label_index)
+        sizes = tuple(choose_level_sizes(n_labels, config.group_size, config.max_first_level, config.max_fan_out))
+    rng = np.random.default_rng([fold.config.machine.random_state, number])
+    return build_label_tree(fold.label_features, sizes, rng)
+
+
+def share_evidence(trees: Sequence[FusedTree]) -> None:
+    """Let all trees use the same objects for evidence that does not depend on the tree."""
+    first: dict[str, Evidence] = {}
+    for fused in trees:
+        fused.others = [e if e.of_tree else first.setdefault(e.name, e) for e in fused.others]
+
+
+def file_name(source: type[Evidence], number: int) -> str:
+    """Name the file of a piece of evidence."""
+    return f"tree_{number}.{source.name}.safetensors" if source.of_tree else f"{source.name}.safetensors"
