@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from benchmarks.samples import Sample, read_sample, valid_samples
+from tests.fuzz.samples import Sample, read_sample, valid_samples
 
 from haxmlnet.data import ReadOptions, iterate_documents
 from haxmlnet.errors import DataError

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from benchmarks.samples import Sample, read_sample, valid_samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.fuzz.samples import Sample, read_sample, valid_samples
 
 from haxmlnet.data import FEATURE_OUTPUT_FORMATS, FORMATS, OUTPUT_FORMATS, read_features
 from haxmlnet.errors import DataError

@@ -7,6 +7,8 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import torch
+from haxmlnet.search import descend
+from haxmlnet.search.descend import Paths, Proposals, search_levels, search_tree
 from hypothesis import given, settings
 
 from haxmlnet.data.tokens import TokenArray, length_sorted_batches
@@ -14,8 +16,6 @@ from haxmlnet.network.encoder import BiLSTMEncoder
 from haxmlnet.network.head import LabelHead
 from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.ranking import ABSENT
-from haxmlnet.search import descend
-from haxmlnet.search.descend import Paths, Proposals, search_levels, search_tree
 from haxmlnet.tree import LabelTree, children_of
 
 TREE = LabelTree((np.array([0, 0, 1, 1], np.int32), np.array([3, 0, 1, 2, 0, 1, 2, 3, 0, 1, 2], np.int32)), n_labels=11)

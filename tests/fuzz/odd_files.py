@@ -1,4 +1,4 @@
-"""Tables and matrices that are whole as files, but hold what nobody expects."""
+"""Tables and matrices that are intact as files, but hold what nobody expects."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import scipy.sparse as sp
+from tests.fuzz.mutations import change_number, cut_end, flip_bit, insert_piece
+from tests.fuzz.samples import save_matrix
 
-from benchmarks.fuzz_mutations import change_number, cut_end, flip_bit, insert_piece
-from benchmarks.fuzz_samples import saved_matrix
 
-
-def odd_parquet(rng: Random) -> tuple[bytes, int]:
+def make_parquet(rng: Random) -> tuple[bytes, int]:
     """Write a table with columns, types and pages that are not the usual ones; give its number of rows, too."""
     n_rows = rng.choice((0, 1, 3, 3, 7))
-    columns = {name: _odd_column(rng, n_rows) for name in rng.sample(("text", "labels", "id", "title", "content"), 4)}
+    columns = {}
+    for name in rng.sample(("text", "labels", "id", "title", "content"), 4):
+        values, type_ = rng.choice(COLUMNS)
+        columns[name] = pa.array([values[i % len(values)] for i in range(n_rows)], type_)
     if rng.random() < 0.7:
         columns["text"] = pa.array(["some text", None if rng.random() < 0.2 else "täxt"] * n_rows)[:n_rows]
-    names, values = list(columns), list(columns.values())
+    names = list(columns)
     if rng.random() < 0.1:
         names[-1] = names[0]
     stream = io.BytesIO()
-    table = pa.Table.from_arrays(values, names=names)
     pq.write_table(
-        table,
+        pa.Table.from_arrays(list(columns.values()), names=names),
         stream,
         compression=rng.choice(("none", "snappy", "gzip", "zstd", "lz4", "brotli")),
         row_group_size=rng.choice((1, 2, 1000)),
@@ -38,11 +39,6 @@ def odd_parquet(rng: Random) -> tuple[bytes, int]:
         data_page_version=rng.choice(("1.0", "2.0")),
     )
     return stream.getvalue(), n_rows
-
-
-def _odd_column(rng: Random, n_rows: int) -> pa.Array:
-    values, type_ = rng.choice(COLUMNS)
-    return pa.array([values[i % len(values)] for i in range(n_rows)], type_)
 
 
 COLUMNS: list[tuple[list[Any], Any]] = [
@@ -70,14 +66,17 @@ COLUMNS: list[tuple[list[Any], Any]] = [
 ]
 
 
-def odd_matrix(rng: Random) -> bytes:
-    """Save arrays that are nearly a sparse matrix of four rows, or one of another kind."""
+def make_matrix(rng: Random) -> bytes:
+    """Save arrays that are nearly a sparse matrix of four rows, or one in another sparse format."""
     if rng.random() < 0.3:
         matrix = sp.random(4, rng.choice((0, 1, 3)), density=0.5, random_state=rng.randrange(100))
-        kind = rng.choice((sp.csr_matrix, sp.csc_matrix, sp.coo_matrix, sp.bsr_matrix, sp.dia_matrix, sp.csr_array))
-        return saved_matrix(kind(matrix), rng.random() < 0.5)
-    if rng.random() < 0.1:
-        return _huge_matrix(rng)
+        form = rng.choice((sp.csr_matrix, sp.csc_matrix, sp.coo_matrix, sp.bsr_matrix, sp.dia_matrix, sp.csr_array))
+        return save_matrix(form(matrix), rng.random() < 0.5)
+    if rng.random() < 0.1:  # two values, and a hundred million rows or columns, or more
+        size = rng.choice((10**8, 2**40))
+        shape = (size, 3) if rng.random() < 0.7 else (4, size)
+        huge = sp.coo_matrix((np.ones(2, np.float32), (np.array([0, 3]), np.array([0, 2]))), shape)
+        return save_matrix(huge if shape[0] > 4 or size > 10**8 else rng.choice((huge, huge.tocsr())))
     members: dict[str, Any] = {
         "data": np.ones(4, rng.choice(("f4", "f8", "?", "i8", "c16", "U3"))),
         "indices": np.array([0, 2, 1, 0], rng.choice(("i4", "i8", "u1", "f8"))),
@@ -101,33 +100,25 @@ def odd_matrix(rng: Random) -> bytes:
             )
     stream = io.BytesIO()
     (np.savez if rng.random() < 0.5 else np.savez_compressed)(stream, **members)
-    return stream.getvalue() if rng.random() < 0.5 else _with_odd_member(stream.getvalue(), rng)
+    return stream.getvalue() if rng.random() < 0.5 else damage_member(stream.getvalue(), rng)
 
 
-def _huge_matrix(rng: Random) -> bytes:
-    """Save a matrix with two values that says it has a hundred million rows or columns, or more."""
-    size = rng.choice((10**8, 2**40))
-    shape = (size, 3) if rng.random() < 0.7 else (4, size)
-    places = (np.array([0, 3]), np.array([0, 2]))
-    matrix = sp.coo_matrix((np.ones(2, np.float32), places), shape)
-    return saved_matrix(matrix if shape[0] > 4 or size > 10**8 else rng.choice((matrix, matrix.tocsr())))
-
-
-def _with_odd_member(archive: bytes, rng: Random) -> bytes:
-    """Damage an array within the archive, whose checksum is right again."""
+def damage_member(archive: bytes, rng: Random) -> bytes:
+    """Damage one array of the archive, and make its checksum right again."""
     stream = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(archive)) as old, zipfile.ZipFile(stream, "w") as new:
         chosen = rng.choice(old.namelist())
         for name in old.namelist():
             content = old.read(name)
             if name == chosen:
-                content = rng.choice((_other_header, flip_bit, insert_piece, cut_end, change_number))(content, rng, b"")
+                mutation = rng.choice((replace_header, flip_bit, insert_piece, cut_end, change_number))
+                content = mutation(content, rng, b"")
             new.writestr(name, content)
     return stream.getvalue()
 
 
-def _other_header(content: bytes, rng: Random, other: bytes) -> bytes:
-    """Write another header for an array: a type, an order or a shape that its bytes do not have."""
+def replace_header(content: bytes, rng: Random, other: bytes) -> bytes:
+    """Replace the header of an array: a dtype, an order or a shape that its bytes do not have."""
     header = f"{{'descr': {rng.choice(DTYPES)}, 'fortran_order': {rng.choice(('True', 'False', '1'))}, "
     header += f"'shape': {rng.choice(SHAPES)}, }}\n"
     size = struct.pack("<H", len(header) + rng.choice((0, 0, 0, 7, -3)))
@@ -135,15 +126,4 @@ def _other_header(content: bytes, rng: Random, other: bytes) -> bytes:
 
 
 DTYPES = ["'<f8'", "'|O'", "'<i4'", "'|V9'", "'<U1000000'", "[('a', '<f8')]", "'<m8'", "'x'", "3", "'|S0'"]
-SHAPES = [
-    "(4,)",
-    "(5,)",
-    "()",
-    "(2, 2)",
-    "(-1,)",
-    "(99999999999,)",
-    "(9999999999999999999999,)",
-    "4",
-    "(4, 0)",
-    "(1.5,)",
-]
+SHAPES = ["(4,)", "(5,)", "()", "(2, 2)", "(-1,)", f"({10**11},)", f"({10**22},)", "4", "(4, 0)", "(1.5,)"]

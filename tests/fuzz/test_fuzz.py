@@ -8,14 +8,15 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from benchmarks.fuzz import READABLE, fuzz, main
-from benchmarks.fuzz_cases import Case, keep_case, make_case, write_files
-from benchmarks.fuzz_counts import COUNTERS, MUST_FAIL, count_records, json_documents
-from benchmarks.fuzz_mutations import MUTATIONS, RARE_MUTATIONS, nothing
-from benchmarks.fuzz_reading import run_case
-from benchmarks.fuzz_samples import Sample, all_samples
+from tests.fuzz import campaign
+from tests.fuzz.__main__ import OUTCOMES, main
+from tests.fuzz.campaign import fuzz
+from tests.fuzz.cases import Case, load_case, make_case, save_case
+from tests.fuzz.judge import run_case
+from tests.fuzz.mutations import MUTATIONS, RARE_MUTATIONS, keep_whole
+from tests.fuzz.records import COUNTED, MUST_FAIL, count_records, parse_json_lines
+from tests.fuzz.samples import READABLE, Sample, all_samples, write_files
 
-from benchmarks import fuzz as fuzz_module
 from haxmlnet.data import FORMATS, Document
 from haxmlnet.errors import DataError
 
@@ -49,17 +50,17 @@ def plant(monkeypatch, samples):
 
 def kinds_found(tmp_path, n_files=N_FILES):
     tally = fuzz(n_files, 0, 2, tmp_path, ["jsonl"])
-    assert sum(tally.outcomes["jsonl"][outcome] for outcome in fuzz_module.OUTCOMES) == n_files
-    return {kind for _, kind in tally.kinds}
+    assert sum(tally.outcomes["jsonl"][outcome] for outcome in OUTCOMES) == n_files
+    return {kind for _, kind in tally.failures}
 
 
 def test_every_format_has_samples_that_are_read(samples):
     assert samples.keys() == set(READABLE)
-    fuzz_module._check_samples(samples)
+    campaign.check_samples(samples)
 
 
 def test_a_format_without_a_sample_is_not_passed_over(monkeypatch, tmp_path):
-    monkeypatch.setattr(fuzz_module, "READABLE", (*READABLE, "new"))
+    monkeypatch.setattr(campaign, "READABLE", (*READABLE, "new"))
     with pytest.raises(SystemExit, match="no sample of new"):
         fuzz(10, 0, 1, tmp_path)
 
@@ -70,7 +71,7 @@ def test_good_readers_pass(tmp_path, capsys):
     *table, last = capsys.readouterr().out.splitlines()
     summary = json.loads(last)
     assert [row.split()[0] for row in table] == ["format", "jsonl", "tsv"]
-    assert summary["files"] == 400 == sum(summary[outcome] for outcome in fuzz_module.OUTCOMES)
+    assert summary["files"] == 400 == sum(summary[outcome] for outcome in OUTCOMES)
     assert summary["failed"] == 0
     assert min(summary["read"], summary["partly"], summary["refused"], summary["counted"]) > 30
     assert list(tmp_path.iterdir()) == []
@@ -84,7 +85,7 @@ def test_another_exception_is_a_failure_that_can_be_read_again(plant, tmp_path, 
     (kind,) = kinds_found(tmp_path)
     assert kind.startswith("KeyError at test_fuzz.py:")
     folders = list(tmp_path.iterdir())
-    assert len(folders) == fuzz_module.KEPT_OF_A_KIND
+    assert len(folders) == campaign.SAVED_OF_A_KIND
     assert main(["--again", str(folders[0])]) == 1
     assert "KeyError" in capsys.readouterr().out
 
@@ -120,13 +121,13 @@ def test_a_process_that_dies_is_a_failure_and_the_others_go_on(plant, tmp_path):
     assert kinds_found(tmp_path, n_files=20) == {f"crash: the process ended with {-signal.SIGKILL}"}
 
 
-def test_a_hang_is_a_failure(plant, samples, tmp_path):
+def test_a_hang_is_a_failure(plant, tmp_path):
     def faulty(source, options, with_labels):
         time.sleep(60)
 
     plant(faulty)
-    case, files = damaged_case(samples)
-    write_files(files, tmp_path)
+    case = Case("jsonl", "a.jsonl", "jsonl", True, "stop", None)
+    write_files({"a.jsonl": b'{"text": "no sample", "labels": []}\n'}, tmp_path)
     assert run_case(case, tmp_path, seconds=0.2).reason.startswith("hang")
 
 
@@ -136,7 +137,7 @@ def test_a_hang_that_hears_no_signal_is_a_failure(plant, tmp_path, monkeypatch):
         time.sleep(60)
 
     plant(faulty)
-    monkeypatch.setattr(fuzz_module, "PATIENCE", 0.5)
+    monkeypatch.setattr(campaign, "PATIENCE", 0.5)
     (kind,) = kinds_found(tmp_path, n_files=3)
     assert kind.startswith("hang")
 
@@ -147,15 +148,9 @@ def test_much_memory_for_a_small_file_is_a_failure(plant, tmp_path, monkeypatch)
         return original(source, options, with_labels)
 
     original = plant(faulty)
-    monkeypatch.setattr(fuzz_module, "MEMORY_LIMIT", 50 << 20)
+    monkeypatch.setattr(campaign, "MEMORY_LIMIT", 50 << 20)
     # The system tells the peak of a process alone, so that only the first such file of a worker is seen.
     assert "memory" in kinds_found(tmp_path, n_files=6)
-
-
-def damaged_case(samples):
-    whole = [content for sample in samples["jsonl"] for content in sample.files.values()]
-    cases = (make_case({"jsonl": samples["jsonl"]}, 0, number) for number in range(100))
-    return next((case, files) for case, files in cases if next(iter(files.values())) not in whole and case.path != ".")
 
 
 def test_a_number_and_a_seed_make_a_case(samples):
@@ -167,11 +162,11 @@ def test_a_number_and_a_seed_make_a_case(samples):
     assert {Path(name).suffix for name in names} >= {".gz", ".zst", ".npz", ".parquet", ".arrow", ".jsonl"}
 
 
-def test_kept_cases_are_the_same_when_read_again(samples, tmp_path):
+def test_saved_cases_are_the_same_when_loaded(samples, tmp_path):
     for number in range(40):
         case, files = make_case(samples, 5, number)
-        keep_case(case, files, "reason", tmp_path / str(number))
-        assert fuzz_module.kept_case(tmp_path / str(number)) == case
+        save_case(case, files, "reason", tmp_path / str(number))
+        assert load_case(tmp_path / str(number)) == case
         assert all((tmp_path / str(number) / name).read_bytes() == content for name, content in files.items())
 
 
@@ -179,7 +174,7 @@ def test_kept_cases_are_the_same_when_read_again(samples, tmp_path):
 def test_mutations_damage_files_and_bear_empty_ones(mutation, samples):
     content = next(iter(samples["jsonl"][0].files.values()))
     made = [mutation(content, Random(i), b"1,2\t3\n") for i in range(30)]
-    assert (mutation is nothing) == all(damaged == content for damaged in made)
+    assert (mutation is keep_whole) == all(damaged == content for damaged in made)
     assert all(isinstance(mutation(b"", Random(i), b""), bytes) for i in range(10))
 
 
@@ -217,8 +212,8 @@ def test_json_lines_are_read_line_by_line():
         b"[1]",
     ]
     expected = [Document("1", "t", ("a", "1")), Document("7", "T\nc", ())]
-    assert json_documents(b"\n".join(lines), True) == expected
-    assert [document.id for document in json_documents(b"\n".join(lines), False)] == ["1", "7", "4", "6"]
+    assert parse_json_lines(b"\n".join(lines), True) == expected
+    assert [document.id for document in parse_json_lines(b"\n".join(lines), False)] == ["1", "7", "4", "6"]
 
 
 def test_documents_that_differ_from_those_line_by_line_are_a_failure(plant, tmp_path):
@@ -238,18 +233,18 @@ def test_texts_and_labels_must_have_as_many_lines():
 
 
 def test_quoted_tables_are_counted_while_their_structure_is_the_same(samples):
-    sample = next(sample for sample in samples["csv"] if b'"a ""' in sample.files["train.csv"])
+    sample = next(sample for sample in samples["csv"] if b'"a ""' in sample.files.get("train.csv", b""))
     content = sample.files["train.csv"]
     assert count_records(sample, {"train.csv": content.replace(b"number", b"n9")}, True) == sample.n_documents
     assert count_records(sample, {"train.csv": content.replace(b'"a ""', b'x"a ""')}, True) is None
 
 
 def test_records_can_be_counted_in_most_formats():
-    assert set(READABLE) - set(COUNTERS) == {"parquet", "huggingface", "pecos-npz", "vectors"}
+    assert set(READABLE) - COUNTED == {"parquet", "huggingface", "pecos-npz", "vectors"}
 
 
 def test_a_case_whose_damage_must_be_seen_fails_when_it_is_not(samples, tmp_path):
     sample = samples["jsonl"][0]
     write_files(sample.files, tmp_path)
-    case = Case("jsonl", "train.jsonl", "jsonl", True, "stop", MUST_FAIL)
+    case = Case("jsonl", next(iter(sample.files)), "jsonl", True, "stop", MUST_FAIL)
     assert run_case(case, tmp_path).reason.startswith("damage not seen")

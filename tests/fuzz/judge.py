@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from tests.fuzz.cases import Case
+from tests.fuzz.records import MUST_FAIL, is_utf_8, parse_json_lines, unpack
+from tests.fuzz.samples import FILTER, VECTORS
 
-from benchmarks.fuzz_cases import Case
-from benchmarks.fuzz_counts import MUST_FAIL, json_documents, unpacked
-from benchmarks.fuzz_samples import FILTER, VECTORS
 from haxmlnet.data import FORMATS, Document, FeatureCorpus, ReadOptions, SkipReport, iterate_documents, read_features
 from haxmlnet.data.filters import LabelPairs, filter_pairs, read_filter
 from haxmlnet.errors import DataError
@@ -33,7 +33,7 @@ class TimeIsUp(BaseException):
 
 @dataclass
 class Result:
-    """What came of a case: documents, a refusal, or what should not have happened."""
+    """What came of a case."""
 
     outcome: Literal["read", "partly", "refused", "failed"]
     reason: str = ""
@@ -44,20 +44,43 @@ def run_case(case: Case, folder: Path, seconds: float = SECONDS) -> Result:
     """Read the files of a case and judge what comes."""
     report = SkipReport()
     try:
-        with _time_limit(seconds), _warnings_as_errors():
+        with time_limit(seconds), warnings.catch_warnings():
+            warnings.simplefilter("error")  # noise that a user cannot act on
+            warnings.simplefilter("ignore", ResourceWarning)  # files left open are counted elsewhere
             read = _read(case, folder if case.path == "." else folder / case.path, report)
     except DataError as error:
-        return _judged_refusal(str(error), folder)
+        return _judge_refusal(str(error), folder)
     except TimeIsUp:
         return Result("failed", f"hang: no answer after {seconds:g} s\n{traceback.format_exc()}")
     except BaseException as failure:
         place = traceback.extract_tb(failure.__traceback__)[-1]
         where = f"{Path(place.filename).name}:{place.lineno}"
         return Result("failed", f"{type(failure).__name__} at {where}: {failure!s:.200}\n{traceback.format_exc()}")
-    fault = _fault_of_number(case, read, report) or _fault_of(read, case.with_labels)
+    fault = check_count(case, read, report) or check_content(read, case.with_labels)
     if not fault and case.given_format == "jsonl" and case.path != ".":
-        fault = _difference(read, json_documents(unpacked((folder / case.path).read_bytes()) or b"", case.with_labels))
+        expected = parse_json_lines(unpack((folder / case.path).read_bytes()) or b"", case.with_labels)
+        if read != expected:
+            pairs = zip(read, expected, strict=False)
+            first = next(((a, b) for a, b in pairs if a != b), (len(read), len(expected)))
+            fault = f"other documents than line by line\n{first!r:.600}"
     return Result("failed", fault) if fault else Result("partly" if report.n_skipped else "read")
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise `TimeIsUp` inside the block when its time is over."""
+
+    def stop(number: int, frame: object) -> None:
+        raise TimeIsUp
+
+    previous = signal.signal(signal.SIGALRM, stop)
+    remaining, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+        signal.setitimer(signal.ITIMER_REAL, remaining, interval)  # the timer of whoever runs us
 
 
 def _read(case: Case, path: Path, report: SkipReport) -> Read:
@@ -73,7 +96,7 @@ def _read(case: Case, path: Path, report: SkipReport) -> Read:
     return list(iterate_documents(path, options, with_labels=case.with_labels, report=report))
 
 
-def _judged_refusal(message: str, folder: Path) -> Result:
+def _judge_refusal(message: str, folder: Path) -> Result:
     if len(message.splitlines()) != 1:
         return Result("failed", f"message of several lines\n{message!r}")
     if str(folder) not in message:
@@ -83,7 +106,8 @@ def _judged_refusal(message: str, folder: Path) -> Result:
     return Result("refused", message)
 
 
-def _fault_of_number(case: Case, read: Read, report: SkipReport) -> str:
+def check_count(case: Case, read: Read, report: SkipReport) -> str:
+    """Say what is wrong with the numbers of documents read and skipped."""
     # A row of features may be skipped for two faults, one in each of its files.
     n_skipped = read.n_skipped if isinstance(read, FeatureCorpus) else report.n_skipped
     n_found = len(read) + n_skipped
@@ -100,40 +124,35 @@ def _fault_of_number(case: Case, read: Read, report: SkipReport) -> str:
     return ""
 
 
-def _fault_of(read: Read, with_labels: bool) -> str:
-    if isinstance(read, FeatureCorpus):
-        return _fault_of_features(read, with_labels)
-    if isinstance(read, np.ndarray):
-        return "" if read.ndim == 2 and np.isfinite(read).all() else f"vectors\n{read!r}"
+def check_content(read: Read, with_labels: bool) -> str:
+    """Say what is wrong with documents, features or vectors in themselves."""
     if isinstance(read, LabelPairs):
         return ""
-    return next(filter(None, (_fault_of_document(document, with_labels) for document in read)), "")
+    if isinstance(read, np.ndarray):
+        return "" if read.ndim == 2 and np.isfinite(read).all() else f"vectors\n{read!r}"
+    if isinstance(read, FeatureCorpus):
+        return check_features(read, with_labels)
+    return next(filter(None, (check_document(document, with_labels) for document in read)), "")
 
 
-def _difference(read: Read, expected: list[Document]) -> str:
-    if read == expected:
-        return ""
-    assert isinstance(read, list)
-    first = next(((a, b) for a, b in zip(read, expected, strict=False) if a != b), (len(read), len(expected)))
-    return f"other documents than line by line\n{first!r:.600}"
-
-
-def _fault_of_document(document: Any, with_labels: bool) -> str:
+def check_document(document: Any, with_labels: bool) -> str:
+    """Say what is wrong with a document."""
+    fault = ""
     if not isinstance(document, Document) or not isinstance(document.labels, tuple):
-        return f"not a document\n{document!r:.300}"
-    parts = (document.id, document.text, *document.labels)
-    if not all(isinstance(part, str) for part in parts):
-        return f"not a string\n{document!r:.300}"
-    try:
-        "".join(parts).encode()
-    except UnicodeEncodeError:
-        return f"half a character\n{document!r:.300}"
-    if len(set(document.labels)) < len(document.labels) or not all(label.strip() for label in document.labels):
-        return f"empty or double labels\n{document!r:.300}"
-    return "" if with_labels or not document.labels else f"labels without being asked\n{document!r:.300}"
+        fault = "not a document"
+    elif not all(isinstance(part, str) for part in (document.id, document.text, *document.labels)):
+        fault = "not a string"
+    elif not is_utf_8(document):
+        fault = "half a character"
+    elif len(set(document.labels)) < len(document.labels) or not all(label.strip() for label in document.labels):
+        fault = "empty or double labels"
+    elif document.labels and not with_labels:
+        fault = "labels without being asked"
+    return fault and f"{fault}\n{document!r:.300}"
 
 
-def _fault_of_features(corpus: FeatureCorpus, with_labels: bool) -> str:
+def check_features(corpus: FeatureCorpus, with_labels: bool) -> str:
+    """Say what is wrong with features and their targets."""
     for name, matrix in (("features", corpus.features), ("targets", corpus.targets)):
         try:
             matrix.check_format(full_check=True)
@@ -148,27 +167,3 @@ def _fault_of_features(corpus: FeatureCorpus, with_labels: bool) -> str:
     if corpus.label_names is not None and len(set(corpus.label_names)) < len(corpus.label_names):
         return "labels with one name"
     return "" if with_labels or not corpus.targets.nnz else "labels without being asked"
-
-
-@contextmanager
-def _time_limit(seconds: float) -> Iterator[None]:
-    def stop(number: int, frame: object) -> None:
-        raise TimeIsUp
-
-    previous = signal.signal(signal.SIGALRM, stop)
-    remaining, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
-        signal.setitimer(signal.ITIMER_REAL, remaining, interval)  # the timer of whoever runs us
-
-
-@contextmanager
-def _warnings_as_errors() -> Iterator[None]:
-    """Make an error of each warning, which is noise a user cannot act on; files left open are counted elsewhere."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.simplefilter("ignore", ResourceWarning)
-        yield

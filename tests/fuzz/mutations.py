@@ -1,4 +1,4 @@
-"""Ways to damage a file: each takes the bytes, a generator of chance and another file of its kind."""
+"""Ways to damage a file: each takes its bytes, a random generator and another file of the same format."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from random import Random
 
-from benchmarks.fuzz_counts import BOM
+from tests.fuzz.records import BOM
 
 Mutation = Callable[[bytes, Random, bytes], bytes]
 LARGEST = 1 << 20
@@ -25,8 +25,8 @@ NUMBERS = [
 SEPARATORS = [b",", b"\t", b";", b" ", b"|", b":", b"\n", b"\r\n", b"\r"]
 
 
-def mutated(content: bytes, rng: Random, other: bytes, n_mutations: int) -> bytes:
-    """Damage bytes several times."""
+def mutate(content: bytes, rng: Random, other: bytes, n_mutations: int) -> bytes:
+    """Apply several mutations."""
     for _ in range(n_mutations):
         content = rng.choice(MUTATIONS)(content, rng, other)[:LARGEST]
     return content
@@ -37,7 +37,7 @@ def _place(content: bytes, rng: Random) -> int:
 
 
 def flip_bit(content: bytes, rng: Random, other: bytes) -> bytes:
-    """Turn one bit round."""
+    """Flip one bit."""
     if not content:
         return content
     damaged = bytearray(content)
@@ -61,7 +61,7 @@ def replace_letter(content: bytes, rng: Random, other: bytes) -> bytes:
 
 
 def insert_piece(content: bytes, rng: Random, other: bytes) -> bytes:
-    """Insert what means something to a format."""
+    """Insert what means something to a format, over up to two bytes."""
     at, n_dropped = _place(content, rng), rng.choice((0, 0, 0, 1, 2))
     return content[:at] + rng.choice(PIECES) + content[at + n_dropped :]
 
@@ -73,7 +73,7 @@ def insert_bytes(content: bytes, rng: Random, other: bytes) -> bytes:
 
 
 def delete_range(content: bytes, rng: Random, other: bytes) -> bytes:
-    """Take some bytes out."""
+    """Drop some bytes."""
     at = _place(content, rng)
     return content[:at] + content[at + rng.choice((1, 1, 2, 8, 40)) :]
 
@@ -100,23 +100,23 @@ def splice(content: bytes, rng: Random, other: bytes) -> bytes:
 
 
 def append_other(content: bytes, rng: Random, other: bytes) -> bytes:
-    """Lay another file, or the same again, at the end."""
+    """Append another file, or the same again."""
     return content + rng.choice((content, other))
 
 
 def change_separator(content: bytes, rng: Random, other: bytes) -> bytes:
-    """Write one separator for another, once or everywhere."""
+    """Replace one separator by another, once or everywhere."""
     old, new = rng.choice(SEPARATORS), rng.choice(SEPARATORS)
     return content.replace(old, new, rng.choice((1, 2, -1)))
 
 
-def other_line_ends(content: bytes, rng: Random, other: bytes) -> bytes:
-    """End all lines in another way."""
+def change_line_ends(content: bytes, rng: Random, other: bytes) -> bytes:
+    """Replace all line ends."""
     return content.replace(b"\n", rng.choice((b"\r\n", b"\r", b"\n\n", b" \n", b"\r\r\n")))
 
 
 def mark_start(content: bytes, rng: Random, other: bytes) -> bytes:
-    """Begin with a mark, a blank line or a space."""
+    """Begin with a byte order mark, a blank line or a space."""
     return rng.choice((BOM, BOM + BOM, b"\n", b"\r\n", b" ", b"\0", b"\xff\xfe", b"#")) + content
 
 
@@ -142,7 +142,7 @@ def change_lines(content: bytes, rng: Random, other: bytes) -> bytes:
 
 
 def change_number(content: bytes, rng: Random, other: bytes) -> bytes:
-    """Write another number for one of the file, often for one of its header."""
+    """Replace a number, often one of the header."""
     numbers = list(re.finditer(rb"[+-]?\d{1,18}(\.\d+)?", content[:5_000]))
     if not numbers:
         return content
@@ -152,7 +152,7 @@ def change_number(content: bytes, rng: Random, other: bytes) -> bytes:
 
 
 def nest(content: bytes, rng: Random, other: bytes) -> bytes:
-    """Insert brackets without an end."""
+    """Insert brackets that are never closed."""
     at = _place(content, rng)
     return (
         content[:at] + rng.choice((b"[", b'{"a":', b'"', b"<", b"(")) * rng.choice((3, 2_000, 100_000)) + content[at:]
@@ -167,15 +167,15 @@ def lengthen(content: bytes, rng: Random, other: bytes) -> bytes:
     return content[:at] + rng.choice(PIECES) * rng.choice((5_000, 70_000)) + content[at:]
 
 
-def nothing(content: bytes, rng: Random, other: bytes) -> bytes:
+def keep_whole(content: bytes, rng: Random, other: bytes) -> bytes:
     """Leave the file whole."""
     return content
 
 
 MUTATIONS: list[Mutation] = [
     flip_bit, replace_bytes, replace_letter, replace_letter, insert_piece, insert_piece, insert_piece, insert_bytes,
-    delete_range, duplicate_range, cut_end, cut_start, splice, append_other, change_separator, other_line_ends,
+    delete_range, duplicate_range, cut_end, cut_start, splice, append_other, change_separator, change_line_ends,
     mark_start, drop_last_line_end, change_lines, change_number, change_number,
 ]  # fmt: skip
-RARE_MUTATIONS: list[Mutation] = [nest, lengthen, nothing]
-"""Slow to read, or of little use more than now and then."""
+RARE_MUTATIONS: list[Mutation] = [nest, lengthen, keep_whole]
+"""Slow to read, or of little use more often."""
