@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from haxmlnet.data import Corpus, ReadOptions
-from haxmlnet.data.readers import find_file
+from haxmlnet.data import Corpus, ReadOptions, find_file
 from haxmlnet.errors import DataError
 
 Split = Literal["dev", "test"]

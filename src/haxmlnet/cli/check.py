@@ -58,7 +58,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Read, count, print."""
-    from haxmlnet.data.readers import find_file
+    from haxmlnet.data import find_file
     from haxmlnet.data.survey import shared_contents, unknown_labels
 
     options = read_options(arguments)

@@ -6,8 +6,7 @@ import argparse
 
 from haxmlnet.cli.flags import add_reading_flags, read_options
 from haxmlnet.data import FEATURE_OUTPUT_FORMATS, OUTPUT_FORMATS, write_documents, write_features
-from haxmlnet.data.document_writers import output_format
-from haxmlnet.data.feature_writers import feature_output_format
+from haxmlnet.data.formats.recognition import choose_output_format
 from haxmlnet.errors import SettingError
 
 SUMMARY = "write documents in another format"
@@ -48,11 +47,11 @@ def run(arguments: argparse.Namespace) -> None:
     progress, report = make_progress(arguments.quiet), SkipReport()
     with progress.stage("convert", None, "documents") as advance:
         if sparse:
-            form = feature_output_format(out, arguments.to)
+            form = choose_output_format(out, arguments.to, FEATURE_OUTPUT_FORMATS)
             corpus = read_features(source, options, report=report)
             n_documents = write_features(corpus, out, form, arguments.drop_ids)
         else:
-            form = output_format(out, arguments.to)
+            form = choose_output_format(out, arguments.to)
             documents = iterate_documents(source, options, with_labels=True, report=report)
             n_documents = write_documents(count_items(documents, advance), out, form, arguments.drop_ids)
     report_skipped(report, progress)
