@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from haxmlnet.ranking import ABSENT
-from haxmlnet.tree import LabelTree, ancestors_of, marked_in_rows, values_in_rows, with_coarser_levels
+from haxmlnet.tree import LabelTree, ancestors_of, children_of, marked_in_rows, values_in_rows, with_coarser_levels
 from haxmlnet.tree.walk import parents_at
 
 TREE = LabelTree((np.array([0, 0, 1, 1], np.int32), np.array([0, 1, 1, 2, 3, 3, 2, 0], np.int32)), 8)
@@ -23,6 +23,28 @@ def test_ancestors_are_parents_of_parents():
 def test_the_first_level_has_no_parents():
     assert parents_at(TREE, 0) is None
     np.testing.assert_array_equal(parents_at(TREE, 2), TREE.parents[1])
+
+
+@given(st.integers(0, 2**32), st.sampled_from([0, 1]), st.integers(0, 6), st.integers(1, 4))
+def test_children_equal_a_brute_force(seed, level, n_documents, n_parents):
+    rng = np.random.default_rng(seed)
+    size = TREE.level_sizes[level]
+    ids = [rng.permutation(np.r_[: min(n_parents, size)]) for _ in range(n_documents)]
+    parents = np.array(ids, np.int32).reshape(n_documents, min(n_parents, size))
+    parents[rng.random(parents.shape) < 0.3] = ABSENT
+    scores = rng.random(parents.shape).astype(np.float32)
+    nodes, node_scores = children_of(TREE, level, parents, scores)
+    for row in range(n_documents):
+        expected = [
+            (node, score)
+            for parent, score in zip(parents[row].tolist(), scores[row].tolist(), strict=True)
+            for node, above in enumerate(TREE.parents[level].tolist())
+            if parent == above
+        ]
+        n = len(expected)
+        assert list(zip(nodes[row, :n].tolist(), node_scores[row, :n].tolist(), strict=True)) == expected
+        assert (nodes[row, n:] == ABSENT).all()
+        assert not node_scores[row, n:].any()
 
 
 @given(st.data())

@@ -247,6 +247,7 @@ class AttentionFindings:
             features[rows, :, 0] = np.log(np.maximum(score, LEAST_SCORE))
         return features
 
+    @torch.inference_mode()
     def reasons(self, row: int, label: int) -> Reasons:
         """Give the path with the probability of each node, and the attention that the label pays to each token."""
         rows, searches = next((rows, searches) for rows, searches in self.batches if row in rows)
