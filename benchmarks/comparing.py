@@ -18,20 +18,21 @@ from benchmarks.summaries import Group, Row, run_of
 SEED = 0
 
 
-def with_differences(groups: list[Group], work: Path, kept: Path) -> list[Group]:
-    """Add the differences: those kept, if they are of the same runs, else computed anew, else none.
+def add_differences(groups: list[Group], work: Path, store: Path) -> list[Group]:
+    """Add the differences: the stored ones, if they are of the same runs, else computed anew, else none.
 
     Rows whose predictions are not at hand keep what was computed of the same runs before. A metric is compared if the
     peer that is best in it is at hand.
     """
-    stored: dict[str, Any] = json.loads(kept.read_text("utf-8")) if kept.exists() else {}
+    stored: dict[str, Any] = json.loads(store.read_text("utf-8")) if store.exists() else {}
     completed = []
     for group in groups:
         entry = stored.get(group.name, {})
         if entry.get("keys") != group.keys:
             known = replace(group, rows=[row for row in group.rows if _is_at_hand(row, work)])
             best = _best_peers(group)
-            metrics = [metric for metric in METRICS if best.get(metric) in [None, *_peers(known)]]
+            peers = [row.name for row in known.rows if row.is_peer]
+            metrics = [metric for metric in METRICS if best.get(metric) in [None, *peers]]
             to_peers, to_unchanged = compute_differences(known, work) if metrics else ({}, {})
             to_peers = {name: {metric: row[metric] for metric in metrics} for name, row in to_peers.items()}
             before = _still_true(entry, group)
@@ -47,12 +48,8 @@ def with_differences(groups: list[Group], work: Path, kept: Path) -> list[Group]
         differences, changes = (_from_json(entry.get(part, {})) for part in ("differences", "changes"))
         completed.append(replace(group, differences=differences, changes=changes))
     if stored:
-        write_json(kept, stored)
+        write_json(store, stored)
     return completed
-
-
-def _peers(group: Group) -> list[str]:
-    return [row.name for row in group.rows if row.is_peer]
 
 
 def _best_peers(group: Group) -> dict[str, str]:
@@ -114,8 +111,11 @@ def _values(group: Group, work: Path) -> tuple[dict[str, NDArray[np.float64]], N
     if not (inputs / SUMMARY).exists() or json.loads((inputs / SUMMARY).read_text("utf-8"))["digest"] != digest:
         return nothing
     truth = Truth.read(inputs)
-    numerators = {name: np.mean([_numerators(file, truth) for file in some], axis=0) for name, some in files.items()}
-    denominators = document_values(read_predictions(next(iter(files.values()))[0])[0], truth)[1]
+    numerators = {}
+    for name, of_seeds in files.items():
+        values = [document_values(read_predictions(file)[0], truth) for file in of_seeds]
+        numerators[name] = np.mean([of_seed for of_seed, _ in values], axis=0)
+        denominators = values[0][1]  # the same for all
     return numerators, denominators
 
 
@@ -127,10 +127,6 @@ def _differences(
 
 def _prediction_files(row: Row, work: Path) -> list[Path]:
     return [work / "predictions" / f"{run_of(run).file_name}.npz" for run in row.runs]
-
-
-def _numerators(file: Path, truth: Truth) -> NDArray[np.float64]:
-    return document_values(read_predictions(file)[0], truth)[0]
 
 
 def _as_json(found: Differences) -> dict[str, Any]:

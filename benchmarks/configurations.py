@@ -69,7 +69,7 @@ CONFIGURATIONS: dict[str, Configuration] = {
     # All neural methods get the word vectors of the bench.
     "HAXMLNet": own("HAXMLNet", vectors=VECTORS),
     "HAXMLNet 2 trees": own("HAXMLNet", vectors=VECTORS, n_trees=2),
-    # It learns from the documents that the others hold out, too, and fits its rule on dev.
+    # It learns from the documents that the others hold out, too, and fits its fusion on dev.
     "HAXMLNet 2 trees, dev": own("HAXMLNet", vectors=VECTORS, n_trees=2, use_dev=True, max_validation=6000),
     "HAXMLNet paper": own("HAXMLNet", preset="paper", vectors=VECTORS, most_labels=20_000),
     "LinearTree": own("LinearTree"),

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from haxmlnet.data import Corpus, ReadOptions
-from haxmlnet.data.readers import find_file
+from haxmlnet.data import Corpus, ReadOptions, find_file
 from haxmlnet.errors import DataError
 
 Split = Literal["dev", "test"]
@@ -69,7 +68,7 @@ def read_parts(directory: Path, split: Split) -> Parts:
 def in_dev(document_id: str) -> bool:
     """Choose dev documents: the md5 of "dev:" and the id, as a number, is divisible by ten.
 
-    The prefix keeps the rule apart from data sets that were themselves split by the md5 of the id.
+    With the prefix, it does not depend on how a data set was itself split by the md5 of the id.
     """
     return int(hashlib.md5(f"dev:{document_id}".encode()).hexdigest(), 16) % DEV_SHARE == 0
 

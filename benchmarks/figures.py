@@ -15,7 +15,7 @@ UNTIMED = 705
 MARKS = ((1, "1 s"), (10, "10 s"), (60, "1 min"), (600, "10 min"), (3600, "1 h"), (36_000, "10 h"), (360_000, "100 h"))
 
 
-def accuracy_time_figure(group: Group) -> str:
+def draw_accuracy_time(group: Group) -> str:
     """Draw nDCG@5 over the training time, ours as discs and peers as squares; those without a time stand behind."""
     drawing = Drawing(760, 460, f"{group.data}: {METRIC} against training time")
     timed = [(row, seconds) for row in group.rows if (seconds := row.cost("train_seconds")) is not None]
@@ -25,7 +25,9 @@ def accuracy_time_figure(group: Group) -> str:
         return drawing.render()
     untimed = [row for row in group.rows if row.cost("train_seconds") is None]
     x = _time_scale([seconds for _, seconds in timed], 660 if untimed else 730)
-    y = _accuracy_scale([row.mean(METRIC) for row in group.rows])
+    values = [row.mean(METRIC) for row in group.rows]
+    margin = max(0.1 * (max(values) - min(values)), 0.5)
+    y = Scale(min(values) - margin, max(values) + margin, 410, 45)
     _draw_axes(drawing, x, y)
     drawing.taken.append((0, 0, x.start, drawing.height))
     if untimed:
@@ -40,7 +42,7 @@ def accuracy_time_figure(group: Group) -> str:
     return drawing.render()
 
 
-def reliability_figure(group: Group) -> str:
+def draw_reliability(group: Group) -> str:
     """Draw the share of true labels over the mean score; probabilities lie on the diagonal."""
     drawing = Drawing(760, 460, f"{group.data}: share of true labels against score")
     x, y = Scale(0, 1, 70, 430), Scale(0, 1, 410, 50)
@@ -57,7 +59,7 @@ def reliability_figure(group: Group) -> str:
     colors = _colors(group)
     for place, row in enumerate(group.rows):
         bins = row.runs[0]["reliability"]
-        points = [(x(_clipped(s)), y(t)) for s, t in zip(bins["scores"], bins["true"], strict=True)]
+        points = [(x(min(max(s, 0.0), 1.0)), y(t)) for s, t in zip(bins["scores"], bins["true"], strict=True)]
         drawing.line(points, colors[row.name], 2, dash="6 3" if row.is_peer else "")
         drawing.line(
             [(450, 60 + 22 * place), (474, 60 + 22 * place)], colors[row.name], 2, "6 3" if row.is_peer else ""
@@ -87,11 +89,6 @@ def _time_scale(seconds: list[float], end: float) -> Scale:
     return Scale(low, high if high > low else 2 * low, 70, end, is_log=True)
 
 
-def _accuracy_scale(values: list[float]) -> Scale:
-    margin = max(0.1 * (max(values) - min(values)), 0.5)
-    return Scale(min(values) - margin, max(values) + margin, 410, 45)
-
-
 def _step(span: float) -> float:
     """Choose 1, 2 or 5 times a power of ten, so that there are four to ten lines."""
     power = 10.0 ** math.floor(math.log10(span / 4))
@@ -104,7 +101,3 @@ def _colors(group: Group) -> dict[str, str]:
     return {name: OURS[i % len(OURS)] for i, name in enumerate(ours)} | {
         name: PEERS[i % len(PEERS)] for i, name in enumerate(peers)
     }
-
-
-def _clipped(score: float) -> float:
-    return min(max(score, 0.0), 1.0)

@@ -5,15 +5,14 @@
 Only the number of labels differs: documents have 50 words and 5 labels, as many as bring all labels into training,
 and a batch has 64 documents. For each number a model is trained for a few batches, as a good one predicts no faster.
 
-- training: seconds of `--steps` whole batches (candidates, network forth and back, optimizer) after some to warm up,
-  over the documents in them. Reading, label features, tree, validation and the linear part are not in it.
+- training: seconds of `--steps` whole batches (candidates, forward, backward, optimizer) after some to warm up, over
+  the documents in them. Tokenization, label features, tree, validation and the linear part are not in it.
 - nodes scored: those of all levels that a training document is compared with.
 - batch: all `--documents-predicted` texts in one call, from text to ranking, over their number; the median of three.
 - single: the median of texts one by one.
-- linear: the same texts at once by the linear part alone, which is what LinearTree does but for its rule of fusion.
 - peak memory: what the process of training, linear part included, has for itself.
 
-Training and each prediction run in a process of their own, on an otherwise idle machine if figures are to be kept.
+Training and each prediction run in a process of their own, on an otherwise idle machine if figures are to be published.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.preparation_parts import Figures, rounded, run_alone
+from benchmarks.measuring import Figures, round_figures, run_alone
 from benchmarks.speed import one_document
-from benchmarks.speed.models import fewest_documents, keep_model, texts_of_length, training_documents
+from benchmarks.speed.models import fewest_documents, texts_of_length, training_documents
 from benchmarks.speed.row import ROOT, median_seconds
 from benchmarks.speed.training import WARM_UP, StepClock
 from benchmarks.svg import FAINT, INK, Drawing, Scale
 from benchmarks.synthetic import Statistics
-from haxmlnet.data.writers import replace_file
+from haxmlnet.data import replace_file
 from haxmlnet.settings import Settings
 
 if TYPE_CHECKING:  # torch stays out of the memory of the process that only starts others
@@ -43,7 +42,7 @@ if TYPE_CHECKING:  # torch stays out of the memory of the process that only star
 
 LABELS = (4_000, 16_000, 60_000, 250_000, 670_000)
 WORDS, DIFFERENT_WORDS, LABELS_PER_DOCUMENT, BATCH_SIZE = 50, 100_000, 5.0, 64
-# With fewer, so few are held out that the rule of fusion cannot be learned and the linear part is missing.
+# With fewer, so few are held out that the fusion cannot be fitted and the linear part is missing.
 LEAST_DOCUMENTS = 1_500
 SINGLE_TEXTS, ROUNDS = 200, 3
 FIGURE = ROOT / "benchmarks/figures/growth.svg"
@@ -51,22 +50,22 @@ LINES = {"training_ms": ("training", "#c2410c"), "batch_ms": ("prediction", "#1d
 COLUMNS = {
     "labels": ("labels", "{:,}"), "levels": ("nodes of the levels above", "{}"), "documents": ("documents", "{:,}"),
     "nodes_scored": ("nodes scored", "{:,.0f}"), "training_ms": ("training, ms", "{:.2f}"),
-    "batch_ms": ("batch, ms", "{:.3f}"), "single_ms": ("single, ms", "{:.2f}"), "linear_ms": ("linear, ms", "{:.3f}"),
+    "batch_ms": ("batch, ms", "{:.3f}"), "single_ms": ("single, ms", "{:.2f}"),
     "peak_gigabytes": ("peak, GB", "{:.2f}"),
 }  # fmt: skip
-WIDTHS = (9, 27, 11, 14, 14, 11, 12, 12, 10)
+WIDTHS = (9, 27, 11, 14, 14, 11, 12, 10)
 
 
 def statistics_of(n_labels: int, steps: int) -> Statistics:
     """Take as few documents as have all labels and are enough for the steps; texts are cut to half their words."""
     # A pass ends with validation, which is no part of a step, so that all steps are those of one pass.
-    of_one_pass = math.ceil(steps_in_all(steps) * BATCH_SIZE / (1 - Settings().validation_fraction))
+    of_one_pass = math.ceil(total_steps(steps) * BATCH_SIZE / (1 - Settings().validation_fraction))
     n_documents = max(fewest_documents(n_labels, LABELS_PER_DOCUMENT), of_one_pass, LEAST_DOCUMENTS)
     return Statistics(n_documents, 1, DIFFERENT_WORDS, n_labels, LABELS_PER_DOCUMENT, 2.0 * WORDS, 2.0 * WORDS)
 
 
-def steps_in_all(steps: int) -> int:
-    """Count the steps of a training: to warm up, timed, and one that is not timed, as it ends with validation."""
+def total_steps(steps: int) -> int:
+    """Add up the steps of a training: warm-up, timed ones, and one that is not timed, as it ends with validation."""
     return WARM_UP + steps + 1
 
 
@@ -86,7 +85,6 @@ def measure(n_labels: int, steps: int, n_predicted: int, n_threads: int, seed: i
         "training_ms": training["training_ms"],
         "batch_ms": batch["batch_ms"],
         "single_ms": single["median_ms"],
-        "linear_ms": batch["linear_ms"],
         "peak_gigabytes": training["peak_anonymous_bytes"] / 1e9,
         "details": {"training": training, "batch": batch, "single": single},
     }
@@ -94,36 +92,33 @@ def measure(n_labels: int, steps: int, n_predicted: int, n_threads: int, seed: i
 
 def train(statistics: Statistics, steps: int, n_threads: int, seed: int, directory: Path) -> Figures:
     """Train a default model for some steps, time them, and keep the model."""
-    from benchmarks.speed.flops import recorded_calls
+    from benchmarks.speed.flops import record_calls
     from haxmlnet import HAXMLNet
 
-    n_steps = steps_in_all(steps)
+    n_steps = total_steps(steps)
     texts, labels = training_documents(statistics, seed, directory.with_suffix(".jsonl"))
     texts = [" ".join(text.split()[:WORDS]) for text in texts]
     model = HAXMLNet(max_steps=n_steps, batch_size=BATCH_SIZE, n_jobs=n_threads, random_state=seed)
-    with recorded_calls() as calls:
+    with record_calls() as calls:
         clock = StepClock(lambda: len(calls), n_steps + 1)  # the training stops by itself, and the model is whole
         model.fit(texts, labels, progress=clock)
     clock.ends.pop()  # the last step ends with validation
     seconds, timed = clock.after(WARM_UP)
-    keep_model(model, directory)
-    figures = step_figures(calls[timed], seconds)
+    model.save(directory)
+    figures = divide_by_documents(calls[timed], seconds)
     return {**figures, "step_seconds": seconds, "training_seconds": model.training_["seconds"]}
 
 
-def step_figures(calls: Sequence[Call], seconds: Sequence[float]) -> Figures:
+def divide_by_documents(calls: Sequence[Call], seconds: Sequence[float]) -> Figures:
     """Divide the time of some steps, and the nodes scored in them, by their documents."""
-    from benchmarks.speed.flops import distinct_in_rows
-    from haxmlnet.network.head import LabelHead
+    from benchmarks.speed.flops import EncoderCall
 
     n_documents = n_words = n_scored = 0
     for call in calls:
-        if not isinstance(call.module, LabelHead):
+        if isinstance(call, EncoderCall):
             n_documents, n_words = n_documents + len(call.lengths), n_words + int(call.lengths.sum())
-        elif call.candidates is None:
-            n_scored += call.module.n_nodes * len(call.lengths)
         else:
-            n_scored += int(distinct_in_rows(call.candidates).sum())
+            n_scored += int(call.n_scored().sum())
     return {
         "training_ms": 1000 * sum(seconds) / n_documents,
         "nodes_scored": n_scored / n_documents,
@@ -133,32 +128,17 @@ def step_figures(calls: Sequence[Call], seconds: Sequence[float]) -> Figures:
 
 
 def predict_at_once(directory: Path, texts: list[str], n_threads: int) -> Figures:
-    """Time all texts in one call after a warm-up, by the whole model and by its linear part."""
+    """Time all texts in one call after a warm-up."""
     import haxmlnet
 
     model: Any = haxmlnet.load_model(directory)
     model.n_jobs = n_threads
     model.predict(texts, k=one_document.K)
     seconds, all_seconds = median_seconds(lambda: model.predict(texts, k=one_document.K), ROUNDS)
-    figures = {"batch_ms": 1000 * seconds / len(texts), "linear_ms": None, "texts": len(texts), "seconds": all_seconds}
-    if model.trees_[0].linear is not None:
-        _predict_linear(model, texts, n_threads)
-        seconds, _ = median_seconds(lambda: _predict_linear(model, texts, n_threads), ROUNDS)
-        figures["linear_ms"] = 1000 * seconds / len(texts)
-    return figures
+    return {"batch_ms": 1000 * seconds / len(texts), "texts": len(texts), "seconds": all_seconds}
 
 
-def _predict_linear(model: Any, texts: list[str], n_threads: int) -> None:
-    """Find the labels that may be right and all that the rule needs to rank them, as LinearTree does."""
-    from haxmlnet.settings import LinearTreeSettings
-    from haxmlnet.text.tfidf import tfidf, word_counts
-
-    part, counts = model.trees_[0].linear, word_counts(model.tokenizer_.encode(texts), model.tokenizer_.n_words)
-    features = tfidf(counts, model.idf_)
-    part.candidates(features, part.nearest(features, n_threads), LinearTreeSettings.beam, n_threads)
-
-
-def growth_figure(rows: Sequence[Figures]) -> str:
+def draw_growth(rows: Sequence[Figures]) -> str:
     """Draw milliseconds for a document over the number of labels, both logarithmic."""
     drawing = Drawing(760, 460, "Time for a document against the number of labels")
     values = [row[name] for row in rows for name in LINES]
@@ -204,9 +184,9 @@ def _bounds(values: Sequence[float]) -> tuple[float, float]:
     return numbers[0], numbers[-1]
 
 
-def table_line(row: Mapping[str, Any]) -> str:
+def format_row(row: Mapping[str, Any]) -> str:
     """Write the figures of one number of labels as a line of the table."""
-    cells = ["-" if row[name] is None else form.format(row[name]) for name, (_, form) in COLUMNS.items()]
+    cells = [form.format(row[name]) for name, (_, form) in COLUMNS.items()]
     return "".join(f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS, strict=True))
 
 
@@ -221,12 +201,12 @@ def main(arguments: list[str] | None = None) -> int:
             rows.append(
                 measure(n_labels, chosen.steps, chosen.documents_predicted, chosen.threads, chosen.seed, Path(folder))
             )
-        print(table_line(rows[-1]), flush=True)
+        print(format_row(rows[-1]), flush=True)
     chosen.figure.parent.mkdir(parents=True, exist_ok=True)
     with replace_file(chosen.figure) as temporary:
-        temporary.write_text(growth_figure(rows), "utf-8")
+        temporary.write_text(draw_growth(rows), "utf-8")
     print(f"{chosen.figure}: drawn", file=sys.stderr)
-    print(json.dumps(rounded({"steps": chosen.steps, "threads": chosen.threads, "words": WORDS, "rows": rows})))
+    print(json.dumps(round_figures({"steps": chosen.steps, "threads": chosen.threads, "words": WORDS, "rows": rows})))
     return 0
 
 

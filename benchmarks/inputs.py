@@ -46,7 +46,10 @@ def write_documents(directory: Path, split: Split, out: Path) -> None:
 
 def write_features(out: Path) -> None:
     """Write the TF-IDF of single words, sublinear and of length one; its times count for those who use it."""
-    texts = {part: [json.loads(line)["text"] for line in _lines(out / f"{part}.jsonl")] for part in ("train", "judged")}
+    texts = {}
+    for part in ("train", "judged"):
+        lines = (out / f"{part}.jsonl").read_text("utf-8").splitlines()
+        texts[part] = [json.loads(line)["text"] for line in lines]
     vectorizer = TfidfVectorizer(sublinear_tf=True, dtype=np.float32)
     started = time.perf_counter()
     features = vectorizer.fit_transform(texts["train"])
@@ -90,10 +93,6 @@ def _digest(parts: Parts) -> str:
         for row in zip(corpus.texts, corpus.labels, strict=True):
             digest.update(repr(row).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()[:16]
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text("utf-8").splitlines()
 
 
 if __name__ == "__main__":

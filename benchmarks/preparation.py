@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import preparation_parts as parts
-from benchmarks.preparation_parts import Figures, run_alone
+from benchmarks.measuring import Figures, round_figures, run_alone
+from benchmarks.processes import OthersClock
 from benchmarks.synthetic import STATISTICS
 
 MOST_GIGABYTES = 6.0
@@ -39,9 +38,14 @@ class Claim(NamedTuple):
 def measure(name: str, scale: float, seed: int, folder: Path, n_compared: int, n_rounds: int) -> Figures:
     """Run all parts, one after the other, each in a process of its own."""
     text, prepared = folder / "train.jsonl", folder / "prepared"
-    started, (all_before, own_before) = time.perf_counter(), parts.busy_seconds()
+    others = OthersClock()
     figures: Figures = {"text": run_alone(parts.write_text, name, scale, seed, text)}
-    print(_size(figures["text"]), flush=True)
+    n_documents, n_tokens = figures["text"]["documents"], figures["text"]["tokens"]
+    megabytes, seconds = figures["text"]["bytes"] / 1e6, figures["text"]["seconds"]
+    print(
+        f"{n_documents:,} documents of {n_tokens / n_documents:.1f} words, {megabytes:,.0f} MB, {seconds:.1f} s",
+        flush=True,
+    )
     figures["preparation"] = run_alone(parts.prepare_everything, text, prepared)
     figures["opening"] = run_alone(parts.open_prepared, prepared)
     some = folder / "some.jsonl"
@@ -50,13 +54,11 @@ def measure(name: str, scale: float, seed: int, folder: Path, n_compared: int, n
         work = folder / key
         work.mkdir()
         figures[key] = run_alone(part, some, work, n_rounds)
-    all_after, own_after = parts.busy_seconds()
-    others = (all_after - all_before) - (own_after - own_before)
-    figures["others_share"] = max(others, 0) / (time.perf_counter() - started) / (os.cpu_count() or 1)
+    figures["others_share"] = others.share()
     return figures
 
 
-def claims(figures: Figures) -> Iterator[Claim]:
+def check_limits(figures: Figures) -> Iterator[Claim]:
     """Set each figure beside its limit."""
     whole, opening = figures["preparation"], figures["opening"]
     peak, anonymous = whole["peak_bytes"] / 1e9, whole["peak_anonymous_bytes"] / 1e9
@@ -75,7 +77,7 @@ def claims(figures: Figures) -> Iterator[Claim]:
 def print_report(figures: Figures) -> None:
     """Print what must hold, then what it is made of."""
     print(f"\n{'':<42}{'figure':>10}{'limit':>10}")
-    for claim in claims(figures):
+    for claim in check_limits(figures):
         print(f"{claim.what:<42}{claim.figure:>10}{claim.limit:>10}  {'holds' if claim.holds else 'DOES NOT HOLD'}")
     whole, opening = figures["preparation"], figures["opening"]
     print(f"\npreparation: {whole['seconds']:.1f} s, {whole['words']:,} words, {whole['labels']:,} labels")
@@ -90,13 +92,6 @@ def print_report(figures: Figures) -> None:
         ours, theirs = compared[f"ours_{unit}_per_second"], compared[f"theirs_{unit}_per_second"]
         print(f"{key}: {ours:,.0f} {unit}/s, {other} {theirs:,.0f}, on {compared[unit]:,} {unit}")
     print(f"other processes used {100 * figures['others_share']:.0f}% of the processors")
-
-
-def _size(text: Figures) -> str:
-    words = text["tokens"] / text["documents"]
-    return (
-        f"{text['documents']:,} documents of {words:.1f} words, {text['bytes'] / 1e6:,.0f} MB, {text['seconds']:.1f} s"
-    )
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -114,8 +109,8 @@ def main(arguments: list[str] | None = None) -> int:
             chosen.dataset, chosen.scale, chosen.seed, Path(folder), chosen.compared, max(chosen.rounds, 1)
         )
     print_report(figures)
-    holds = all(claim.holds for claim in claims(figures))
-    print(json.dumps({"dataset": chosen.dataset, "scale": chosen.scale, "holds": holds, **parts.rounded(figures)}))
+    holds = all(claim.holds for claim in check_limits(figures))
+    print(json.dumps({"dataset": chosen.dataset, "scale": chosen.scale, "holds": holds, **round_figures(figures)}))
     return int(not holds)
 
 

@@ -1,35 +1,25 @@
-"""What the benchmark of preparation measures: each part runs in a process of its own, whose memory is watched."""
+"""What the benchmark of preparation measures; each part runs in a process of its own."""
 
 from __future__ import annotations
 
 import gc
-import json
-import multiprocessing as mp
-import os
-import resource
-import sys
-import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.measuring import Figures, StageClock, memory_bytes
 from benchmarks.synthetic import SyntheticData
+from haxmlnet import PreparedCorpus, prepare
+from haxmlnet.config import haxmlnet_config
 from haxmlnet.data import Document, iterate_documents
-from haxmlnet.data.prepared import PreparedCorpus
-from haxmlnet.models.corpus_features import CorpusFeatures
-from haxmlnet.progress import Progress
-from haxmlnet.settings import Settings
-from haxmlnet.text.prepare import prepare
+from haxmlnet.evidence.fold import Fold, TrainingSet
+from haxmlnet.settings import Settings, resolve_settings, settings_of
 
-Figures = dict[str, Any]
-SAMPLING_SECONDS = 0.02
 DOCUMENTS_USED = 1_000
 WARM_UP_DOCUMENTS = 200
 QUICK_ROUNDS = 3
@@ -57,9 +47,10 @@ def prepare_everything(path: Path, directory: Path) -> Figures:
     progress = StageClock()
     started = time.perf_counter()
     corpus = prepare(path, directory, progress=progress)
-    n_words = corpus.vocabulary_limit(Settings().vocabulary_size, Settings().min_document_frequency)
-    features = CorpusFeatures(corpus, n_words, np.arange(len(corpus)), progress)
-    tfidf, by_label = features.tfidf(), features.by_label()
+    config = haxmlnet_config(resolve_settings(settings_of(Settings()), len(corpus), corpus.n_labels), corpus.n_labels)
+    whole = TrainingSet.of_corpus(corpus, config.text.vocabulary_size, config.text.min_document_frequency, progress)
+    fold = Fold(whole, config, np.arange(len(corpus)), None, np.random.default_rng(0))
+    tfidf, by_label = whole.features, fold.label_features
     return {
         "seconds": time.perf_counter() - started,
         "stages": dict(progress.seconds),
@@ -74,16 +65,16 @@ def prepare_everything(path: Path, directory: Path) -> Figures:
 
 def open_prepared(directory: Path) -> Figures:
     """Open a prepared corpus and use its documents, watching how memory grows: its own, and pages mapped from files."""
-    sizes = [_memory_bytes()]
+    sizes = [memory_bytes()]
     started = time.perf_counter()
     corpus = PreparedCorpus.open(directory)
     seconds = time.perf_counter() - started
-    sizes.append(_memory_bytes())
+    sizes.append(memory_bytes())
     tokens, rows = corpus.tokens, np.random.default_rng(0).permutation(len(corpus))[:DOCUMENTS_USED]
     n_words = sum(len(np.array(tokens.ids[tokens.starts[row] : tokens.ends[row]])) for row in rows)
-    sizes.append(_memory_bytes())
+    sizes.append(memory_bytes())
     greatest = int(np.asarray(tokens.ids).max(initial=0))
-    sizes.append(_memory_bytes())
+    sizes.append(memory_bytes())
     own, mapped = np.diff(np.array(sizes), axis=0).T.tolist()
     return {"seconds": seconds, "words_used": n_words, "greatest": greatest, "own_bytes": own, "mapped_bytes": mapped}
 
@@ -165,109 +156,3 @@ def copy_lines(path: Path, copy: Path, n_lines: int) -> None:
     """Copy the first lines of a file."""
     with path.open("rb") as source, copy.open("wb") as target:
         target.writelines(islice(source, n_lines))
-
-
-class StageClock(Progress):
-    """Adds up the seconds of each stage."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = defaultdict(float)
-        self._inner: list[float] = []
-
-    @contextmanager
-    def stage(self, name: str, total: int | None, unit: str) -> Iterator[Callable[..., None]]:
-        """Time a stage, without the stages within it."""
-        started = time.perf_counter()
-        self._inner.append(0.0)
-        try:
-            yield lambda n, note="": None
-        finally:
-            seconds = time.perf_counter() - started
-            self.seconds[name] += seconds - self._inner.pop()
-            if self._inner:
-                self._inner[-1] += seconds
-
-
-def run_alone(part: Callable[..., Figures], *arguments: object) -> Figures:
-    """Run a part in a new process; add its peak memory, with and without pages that are mapped from files."""
-    context = mp.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_send_figures, args=(theirs, part, arguments))
-    process.start()
-    theirs.close()
-    with MemoryWatch(process.pid or 0) as watch:
-        try:
-            figures: Figures = ours.recv()
-        except EOFError:
-            process.join()
-            raise SystemExit(f"{part.__name__} ended with exit code {process.exitcode}.") from None
-    process.join()
-    return {**figures, "peak_anonymous_bytes": watch.peaks.get("", Memory(0, 0)).own}
-
-
-def _send_figures(connection: Connection, part: Callable[..., Figures], arguments: tuple[object, ...]) -> None:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    figures = part(*arguments)
-    unit = 1 if sys.platform == "darwin" else 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    connection.send({**figures, "peak_bytes": peak * unit, "bytes_at_start": before * unit})
-    connection.close()
-
-
-class Memory(NamedTuple):
-    """Bytes of memory that a process is in, and those that belong to it alone; 0 where the system does not tell."""
-
-    resident: int
-    own: int
-
-
-class MemoryWatch(threading.Thread):
-    """Samples the memory of a process while a block runs, and keeps the peak of each stage."""
-
-    def __init__(self, pid: int | str = "self", stage: Callable[[], str] = lambda: "") -> None:
-        super().__init__(daemon=True)
-        self.peaks: dict[str, Memory] = {}
-        self._pid, self._stage, self._ended = pid, stage, threading.Event()
-
-    def run(self) -> None:
-        """Sample until the block ends."""
-        while not self._ended.wait(SAMPLING_SECONDS):
-            stage, (own, mapped) = self._stage(), _memory_bytes(self._pid)
-            before = self.peaks.get(stage, Memory(0, 0))
-            self.peaks[stage] = Memory(max(before.resident, own + mapped), max(before.own, own))
-
-    def __enter__(self) -> MemoryWatch:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self.join()
-
-
-def _memory_bytes(pid: int | str = "self") -> tuple[int, int]:
-    """Give the memory that a process has for itself, and what it has mapped from files; 0 where it is not told."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return 0, 0
-    kilobytes = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines) if name in RSS}
-    return kilobytes.get(RSS[0], 0) * 1024, sum(kilobytes.get(name, 0) for name in RSS[1:]) * 1024
-
-
-RSS = ("RssAnon", "RssFile", "RssShmem")
-
-
-def busy_seconds() -> tuple[float, float]:
-    """Give the processor time of the whole machine, and of this process and its children that have ended."""
-    try:
-        user, nice, system, _, _, *rest = map(int, Path("/proc/stat").read_text().split()[1:9])
-    except OSError:
-        return 0.0, 0.0
-    return (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK"), sum(os.times()[:4])
-
-
-def rounded(figures: Figures) -> Figures:
-    """Shorten numbers for the line of JSON."""
-    shortened: Figures = json.loads(json.dumps(figures), parse_float=lambda number: float(f"{float(number):.4g}"))
-    return shortened

@@ -29,8 +29,7 @@ class Watched:
 
 def watch(command: Sequence[str], log: Path, environment: Mapping[str, str], directory: Path) -> Watched:
     """Run a command to its end; interrupted, end it and everything it started."""
-    started, busy_before = time.perf_counter(), _busy_seconds()
-    own_before = _own_seconds()
+    others = OthersClock()
     with open(log, "ab") as output:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment, cwd=directory,
@@ -45,9 +44,34 @@ def watch(command: Sequence[str], log: Path, environment: Mapping[str, str], dir
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             raise
-    seconds = time.perf_counter() - started
-    others = _busy_seconds() - busy_before - (_own_seconds() - own_before)
-    return Watched(process.returncode, seconds, peak, max(others, 0) / (seconds * (os.cpu_count() or 1)))
+    return Watched(process.returncode, others.seconds(), peak, others.share())
+
+
+class OthersClock:
+    """Tells how much of the processors went to other processes since it was made; 0 where the system does not tell."""
+
+    def __init__(self) -> None:
+        self._started, self._busy, self._own = self._read()
+
+    def seconds(self) -> float:
+        """Give the seconds passed."""
+        return time.perf_counter() - self._started
+
+    def share(self) -> float:
+        """Give the part of all processor time that others used."""
+        now, busy, own = self._read()
+        others = busy - self._busy - (own - self._own)
+        # The system counts in hundredths of a second.
+        return min(max(others, 0) / ((now - self._started) * (os.cpu_count() or 1)), 1.0)
+
+    def _read(self) -> tuple[float, float, float]:
+        """Give the time, and the processor time of all processes, and of this one and its children that have ended."""
+        try:
+            user, nice, system, _, _, *rest = map(int, Path("/proc/stat").read_text().split()[1:9])
+            busy = (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK")
+        except OSError:
+            busy = 0.0
+        return time.perf_counter(), busy, sum(os.times()[:4])
 
 
 def _family(pid: int) -> Iterator[int]:
@@ -65,17 +89,3 @@ def _resident(pid: int) -> int:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         return 0
-
-
-def _own_seconds() -> float:
-    """Give the processor time of this process and of its children that have ended."""
-    return sum(os.times()[:4])
-
-
-def _busy_seconds() -> float:
-    """Give the processor time of all processes since the start of the machine."""
-    try:
-        user, nice, system, _, _, interrupts, soft, stolen = map(int, Path("/proc/stat").read_text().split()[1:9])
-    except OSError:
-        return 0.0
-    return (user + nice + system + interrupts + soft + stolen) / os.sysconf("SC_CLK_TCK")

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from benchmarks.comparing import with_differences
-from benchmarks.figures import accuracy_time_figure, reliability_figure
+from benchmarks.comparing import add_differences
+from benchmarks.figures import draw_accuracy_time, draw_reliability
 from benchmarks.records import read_records
 from benchmarks.summaries import Group, group_records
 from benchmarks.tables import TABLES, all_tables
@@ -31,7 +31,7 @@ END = re.compile(r"^<!-- /bench -->$", re.MULTILINE)
 
 def publish(results: Path, work: Path, files: list[Path], figures: Path) -> None:
     """Write the tables into the files and draw the figures; without files, print all tables."""
-    groups = with_differences(group_records(read_records(results)), work, results.with_name("differences.json"))
+    groups = add_differences(group_records(read_records(results)), work, results.with_name("differences.json"))
     if not groups:
         raise DataError(f"{results}: no results yet. Begin with 'python -m benchmarks run'.")
     if not files:
@@ -43,7 +43,7 @@ def publish(results: Path, work: Path, files: list[Path], figures: Path) -> None
     for file in files:
         folder = Path(os.path.relpath(figures, file.parent)).as_posix()
         text = file.read_text("utf-8")
-        new = replace_between_markers(text, partial(fulfil, groups=groups, figures=folder), str(file))
+        new = replace_between_markers(text, partial(make_table, groups=groups, figures=folder), str(file))
         if new != text:
             with replace_file(file) as temporary:
                 temporary.write_text(new, "utf-8")
@@ -65,7 +65,7 @@ def replace_between_markers(text: str, content_of: Callable[[str], str | None], 
     return "".join([*parts, text[position:]])
 
 
-def fulfil(wish: str, groups: list[Group], figures: str) -> str | None:
+def make_table(wish: str, groups: list[Group], figures: str) -> str | None:
     """Give what a marker asks for, or None if there is no result of it yet."""
     tests = [group for group in groups if group.split == "test"]
     if wish == "all":
@@ -79,7 +79,7 @@ def fulfil(wish: str, groups: list[Group], figures: str) -> str | None:
 
 def _draw(group: Group, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    drawn = {"accuracy_time": accuracy_time_figure(group), "reliability": reliability_figure(group)}
+    drawn = {"accuracy_time": draw_accuracy_time(group), "reliability": draw_reliability(group)}
     for name, figure in drawn.items():
         with replace_file(folder / f"{name}_{group.data}.svg") as temporary:
             temporary.write_text(figure, "utf-8")

@@ -66,11 +66,11 @@ def do_run(job: Job, plan: Plan) -> Record:
     if job.configuration.reads_features:
         prepare_features(job.inputs, plan)
     task = Task(
-        job.inputs.resolve(), out.resolve(), _settings(job.configuration, plan.vectors), job.run.seed, plan.threads,
+        job.inputs.resolve(), out.resolve(), find_settings(job.configuration, plan.vectors), job.run.seed, plan.threads,
         job.configuration.use_dev and plan.split == "test",
     )  # fmt: skip
     task.write(out / "task.json")
-    watched = [_step(step, job.configuration, task) for step in ("train", "predict")]
+    watched = [run_step(step, job.configuration, task) for step in ("train", "predict")]
     predictions = plan.work / "predictions" / f"{job.run.file_name}.npz"
     predictions.parent.mkdir(exist_ok=True)
     record = make_record(job, plan, task, watched)
@@ -101,8 +101,8 @@ def make_record(job: Job, plan: Plan, task: Task, watched: list[Watched]) -> Rec
         "batch_ms": before["batch_ms"] + predict["batch_ms"], "single_ms": before["single_ms"] + predict["single_ms"],
         "model_mb": sum(file.stat().st_size for file in task.model.rglob("*") if file.is_file()) / 1e6,
         "busy": plan.busy or others > BUSY_SHARE, "others_share": round(others, 3),
-        "versions": train["versions"], "commit": _commit(), "date": time.strftime("%Y-%m-%d", time.gmtime()),
-        "command": command_of(job, plan), "details": _details(task, plan.vectors),
+        "versions": train["versions"], "commit": describe_commit(), "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "command": command_of(job, plan), "details": read_details(task, plan.vectors),
     }  # fmt: skip
 
 
@@ -112,7 +112,11 @@ def prepare_documents(directory: Path, split: str, inputs: Path) -> dict[str, An
     summary = json.loads(path.read_text("utf-8")) if path.exists() else {}
     if summary.get("sources") != source_stamps(directory):
         say(f"{directory.name}: reading the documents of {split}")
-        _python("benchmarks.inputs", str(directory.resolve()), split, str(inputs.resolve()))
+        command = [sys.executable, "-m", "benchmarks.inputs", str(directory.resolve()), split, str(inputs.resolve())]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        if done.returncode:
+            last = done.stderr.strip().splitlines()[-1:]
+            raise RunFailed(f"benchmarks.inputs ended with {done.returncode}: {last}")
         summary = json.loads(path.read_text("utf-8"))
     return dict(summary)
 
@@ -140,13 +144,8 @@ def say(message: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {message}", file=sys.stderr, flush=True)
 
 
-def _python(module: str, *arguments: str) -> None:
-    done = subprocess.run([sys.executable, "-m", module, *arguments], cwd=ROOT, capture_output=True, text=True)
-    if done.returncode:
-        raise RunFailed(f"{module} ended with {done.returncode}: {done.stderr.strip().splitlines()[-1:]}")
-
-
-def _step(step: str, configuration: Configuration, task: Task) -> Watched:
+def run_step(step: str, configuration: Configuration, task: Task) -> Watched:
+    """Train or predict in the environment of the method."""
     python, module = Path(sys.executable), "benchmarks.own_method"
     if configuration.environment != OWN:
         python, module = ROOT / configuration.environment / "bin/python", f"benchmarks.peers.{configuration.method}"
@@ -161,7 +160,8 @@ def _step(step: str, configuration: Configuration, task: Task) -> Watched:
     return watched
 
 
-def _settings(configuration: Configuration, vectors: Path | None) -> dict[str, Any]:
+def find_settings(configuration: Configuration, vectors: Path | None) -> dict[str, Any]:
+    """Give what the method is told, with the file of word vectors in its place."""
     settings = dict(configuration.settings)
     for name, value in settings.items():
         if value == VECTORS:
@@ -173,7 +173,8 @@ def _settings(configuration: Configuration, vectors: Path | None) -> dict[str, A
     return settings
 
 
-def _details(task: Task, vectors: Path | None) -> dict[str, Any]:
+def read_details(task: Task, vectors: Path | None) -> dict[str, Any]:
+    """Read what the method says about its training; methods of others say nothing."""
     path = task.out / "details.json"
     text = path.read_text("utf-8") if path.exists() else "{}"
     if vectors is not None:  # where the file lies on this machine is of no use to others
@@ -181,7 +182,8 @@ def _details(task: Task, vectors: Path | None) -> dict[str, Any]:
     return dict(json.loads(text))
 
 
-def _commit() -> str:
+def describe_commit() -> str:
+    """Name the version of the sources."""
     done = subprocess.run(
         ["git", "describe", "--always", "--dirty", "--abbrev=10"], cwd=ROOT, capture_output=True, text=True
     )

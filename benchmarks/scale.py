@@ -1,11 +1,11 @@
-"""The whole way at any size: text, preparation, tree, training for some steps, saving, loading, predicting, judging.
+"""From text to metrics at any size: preparation, training for some steps, saving, loading, predicting, judging.
 
     python -m benchmarks.scale --labels 67009 --documents 49044 --words 42978 --steps 20
     python -m benchmarks.scale --data amazon-3m --set linear=false --keep runs/scale-3m --markdown scale.md
 
 prints the time and the peak memory of each stage and, as its last line, JSON. The documents are synthetic, with the
 statistics of a published data set but for the sizes given. Each stage runs in a process of its own. What it takes to
-write and prepare the text is kept with the corpus: a run that finds one of an earlier run shows the figures of that.
+write and prepare the text is noted beside the corpus: a run that finds the corpus of an earlier one shows its figures.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import Any
 
 from benchmarks import scale_stages as stages
 from benchmarks.__main__ import parse_changes
-from benchmarks.preparation_parts import Figures, rounded, run_alone
+from benchmarks.measuring import Figures, round_figures, run_alone
 from benchmarks.speed.models import LABELS_TO_GIVE
 from benchmarks.synthetic import STATISTICS, Statistics
-from haxmlnet.data.writers import replace_file
+from haxmlnet.data import replace_file
 from haxmlnet.errors import HaxmlnetError, SettingError
 from haxmlnet.settings import check_settings
 
@@ -46,13 +46,12 @@ def statistics_of(
     )  # fmt: skip
 
 
-def go_all_the_way(
+def run_stages(
     statistics: Statistics, seed: int, settings: Figures, folder: Path, corpus_folder: Path
 ) -> Iterator[tuple[str, Figures]]:
-    """Go through the stages in their order and give the figures of each."""
+    """Run the stages in their order and give the figures of each."""
     corpus, judged, model = corpus_folder / "corpus", corpus_folder / "test.jsonl", folder / "model"
     yield from (find_corpus(corpus_folder, statistics, seed) or make_corpus(corpus_folder, statistics, seed)).items()
-    yield "tree", run_alone(stages.build_tree, corpus, settings)
     yield "train and save", run_alone(stages.train_and_save, corpus, model, settings)
     yield "load, predict, evaluate", run_alone(stages.load_and_judge, model, judged)
 
@@ -81,25 +80,25 @@ def find_corpus(folder: Path, statistics: Statistics, seed: int) -> dict[str, Fi
         raise SettingError(
             f"--keep {folder}: holds a corpus with {'; '.join(differences)}. Remove it or choose another directory."
         )
-    return {name: {**figures, "is_kept": True} for name, figures in made["stages"].items()}
+    return {name: {**figures, "is_found": True} for name, figures in made["stages"].items()}
 
 
 def print_stage(name: str, figures: Figures) -> None:
     """Print a stage, then its parts."""
-    shown = f"{name} (earlier run)" if figures.get("is_kept") else name
+    shown = f"{name} (earlier run)" if figures.get("is_found") else name
     for part, seconds, memory in rows_of(shown, "  {}", figures):
-        print(f"{part:<36}{seconds:>10.1f}{_columns(memory, '{:>10.2f}')}", flush=True)
+        print(f"{part:<36}{seconds:>10.1f}{_format_memory(memory, '{:>10.2f}')}", flush=True)
 
 
 def rows_of(name: str, part_form: str, figures: Figures) -> Iterator[tuple[str, float, list[float]]]:
     """Give name, seconds and memory (all of it, and what the process has for itself) of a stage and of its parts."""
-    yield name, sum(figures["seconds"].values()), [figures[kind] for kind in MEMORY]
+    yield name, sum(figures["seconds"].values()), [figures[name] for name in MEMORY]
     for part, seconds in figures["seconds"].items():
         memory = figures.get("memory", {}).get(part)
         yield part_form.format(part), seconds, [] if memory is None else [memory["resident"], memory["own"]]
 
 
-def _columns(memory: Iterable[float], form: str) -> str:
+def _format_memory(memory: Iterable[float], form: str) -> str:
     return "".join(form.format(n_bytes / 1e9) for n_bytes in memory)
 
 
@@ -108,7 +107,7 @@ def markdown_table(title: str, measured: dict[str, Figures]) -> str:
     lines = [title, "", "| stage | seconds | peak, GB | own, GB |", "|---|---:|---:|---:|"]
     for name, figures in measured.items():
         for part, seconds, memory in rows_of(f"**{name}**", "– {}", figures):
-            lines.append(f"| {part} | {seconds:,.1f} |{_columns(memory, ' {:.2f} |') or ' | |'}")
+            lines.append(f"| {part} | {seconds:,.1f} |{_format_memory(memory, ' {:.2f} |') or ' | |'}")
     return "\n".join(lines) + "\n"
 
 
@@ -121,7 +120,7 @@ def title_of(statistics: Statistics, settings: Figures) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Go the whole way and print; give 1 if it took more memory than there should be, 2 after a mistake."""
+    """Run all stages and print; give 1 if it took more memory than there should be, 2 after a mistake."""
     chosen = _parser().parse_args(arguments)
     try:
         return _run(chosen, {"max_steps": chosen.steps, "random_state": chosen.seed, **parse_changes(chosen.changes)})
@@ -132,14 +131,18 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(chosen: argparse.Namespace, settings: Figures) -> int:
     settings, published = check_settings(settings), STATISTICS[chosen.data]
-    sizes = _sizes(chosen, published)
+    defaults = (published.n_labels, published.n_train, published.n_words, published.words_train)
+    sizes: dict[str, Any] = {
+        name: default if getattr(chosen, name) is None else getattr(chosen, name)
+        for name, default in zip(SIZES, defaults, strict=True)
+    }
     statistics = statistics_of(published, **sizes, judged=chosen.judged)
     measured: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="scale-", dir=chosen.folder) as folder:
         corpus_folder = chosen.keep or Path(folder)
         corpus_folder.mkdir(parents=True, exist_ok=True)
         print(f"{'':<36}{'seconds':>10}{'peak, GB':>10}{'own, GB':>10}")
-        for name, figures in go_all_the_way(statistics, chosen.seed, settings, Path(folder), corpus_folder):
+        for name, figures in run_stages(statistics, chosen.seed, settings, Path(folder), corpus_folder):
             measured[name] = figures
             print_stage(name, figures)
     if chosen.markdown is not None:
@@ -148,17 +151,8 @@ def _run(chosen: argparse.Namespace, settings: Figures) -> int:
     peak, own = (max(figures[name] for figures in measured.values()) / 1e9 for name in MEMORY)
     found = {"peak_gigabytes": peak, "own_gigabytes": own, "limit": chosen.limit, "holds": peak < chosen.limit}
     asked = {"data": chosen.data, **sizes, "steps": chosen.steps, "settings": settings}
-    print(json.dumps(rounded({**asked, **found, "stages": measured})))
+    print(json.dumps(round_figures({**asked, **found, "stages": measured})))
     return int(peak >= chosen.limit)
-
-
-def _sizes(chosen: argparse.Namespace, published: Statistics) -> dict[str, Any]:
-    """Take the sizes that are given, and those of the data set for the others."""
-    defaults = (published.n_labels, published.n_train, published.n_words, published.words_train)
-    return {
-        name: default if getattr(chosen, name) is None else getattr(chosen, name)
-        for name, default in zip(SIZES, defaults, strict=True)
-    }
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from benchmarks.synthetic_text import Block, WordTable, json_lines
+from haxmlnet.data import replace_file
 from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
-from haxmlnet.data.writers import replace_file
 
 Split = Literal["train", "test"]
 SPLITS: tuple[Split, Split] = ("train", "test")

@@ -1,4 +1,4 @@
-"""Write docs/reference anew from the settings, the commands and the docstrings: `make reference`.
+"""Regenerate docs/reference from the settings, the commands and the docstrings: `make reference`.
 
 The pages depend on the code alone, so a test can compare them with what is on disk.
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from haxmlnet.cli import build_parser
+from haxmlnet.cli.setting_flags import describe_default
 from haxmlnet.settings import (
     METHOD_SETTINGS,
     PRESETS,
@@ -31,7 +32,8 @@ COLUMNS = "100"
 LONGEST_SIGNATURE = 88
 NOTE = "<!-- Made by docs/build_reference.py. Do not edit: change the code and run `make reference`. -->"
 
-KINDS = {int: "whole number", float: "number", bool: "true or false", str: "text", tuple: "whole numbers"}
+TYPE_NAMES = {int: "integer", float: "number", bool: "true or false", str: "string", tuple: "integers"}
+SETTING_COLUMNS = ("setting", "flag", "type", "default", "values", "what it does")
 SIZES = ((5_000, 1_000), (50_000, 4_000), (500_000, 100_000), (2_000_000, 500_000))
 """Data sets (documents, labels) for which the page shows what is chosen by size."""
 
@@ -76,76 +78,69 @@ PUBLIC: dict[str, tuple[str, tuple[str, ...]]] = {
 def main() -> None:
     """Write every page."""
     REFERENCE.mkdir(parents=True, exist_ok=True)
-    for name, text in pages().items():
+    for name, text in make_pages().items():
         (REFERENCE / name).write_text(text, encoding="utf-8", newline="\n")
 
 
-def pages() -> dict[str, str]:
+def make_pages() -> dict[str, str]:
     """Make the text of every page, by file name."""
     makers: dict[str, Callable[[], list[str]]] = {
-        "settings.md": settings_page,
-        "cli.md": cli_page,
-        "python.md": python_page,
+        "settings.md": make_settings_page,
+        "cli.md": make_cli_page,
+        "python.md": make_python_page,
     }
     return {name: "\n".join([NOTE, "", *make()]).rstrip() + "\n" for name, make in makers.items()}
 
 
-def settings_page() -> list[str]:
+def make_settings_page() -> list[str]:
     """List every setting, what is chosen by the size of the data, and the presets."""
     return [
         "# Settings",
         "",
-        "A setting has one name. It is an argument of `HAXMLNet(...)`, a key of a configuration file, and, with a",
-        "dash for each underscore, a flag of `haxmlnet fit`. The order of precedence is: preset, configuration",
-        "file, flag; the later one wins.",
+        "A setting has one name. It is an argument of `HAXMLNet(...)`, a key of a configuration file and, with dashes",
+        "for underscores, a flag of `haxmlnet fit`. A configuration file overrides the preset; flags override both.",
         "",
-        "*by the size of the data* means: the default is `None`, and `fit` chooses a value when it sees the data.",
-        "The values it chose are kept in `model.json` under `training`, `settings`.",
+        "*By the size of the data* means that the default is `None` and `fit` chooses a value when it sees the data.",
+        "The chosen values are saved in `model.json` under `training`, `settings`.",
         "",
-        *table(("setting", "flag", "type", "default", "values", "what it does"), setting_rows()),
+        *make_table(SETTING_COLUMNS, list_settings()),
         "",
         "## Chosen by the size of the data",
         "",
-        *size_table(),
+        *make_size_table(),
         "",
-        "`level_sizes` is left to the tree builder: as few groups as `group_size` allows, and more levels above",
-        "them where there are very many groups.",
+        "`level_sizes` is left to the tree builder: as few groups as `group_size` allows, and more levels above them",
+        "if there are very many groups.",
         "",
         "## Presets",
         "",
-        "`haxmlnet fit --preset NAME` or `HAXMLNet.from_preset(NAME)`. An empty cell is the default.",
+        "`haxmlnet fit --preset NAME` or `HAXMLNet.from_preset(NAME)`. An empty cell means the default.",
         "",
-        *preset_table(),
-        *other_methods(),
+        *make_preset_table(),
+        *list_other_methods(),
     ]
 
 
-def other_methods() -> Iterator[str]:
+def list_other_methods() -> Iterator[str]:
     """List the settings of the other methods."""
     for method, settings in METHOD_SETTINGS.items():
         if settings is not Settings:
             yield from ("", f"## {method}", "", f"`haxmlnet fit --method {method}` or `{method}(...)`.", "")
-            yield from table(("setting", "flag", "type", "default", "values", "what it does"), setting_rows(settings))
+            yield from make_table(SETTING_COLUMNS, list_settings(settings))
 
 
-def setting_rows(of: type[Any] = Settings) -> Iterator[tuple[str, ...]]:
+def list_settings(of: type[Any] = Settings) -> Iterator[tuple[str, ...]]:
     """Give name, flag, type, default, range and help of each setting."""
-    shown_defaults = {
-        action.dest: action.help[action.help.rindex("[") + 1 : -1]
-        for action in commands()["fit"]._actions
-        if action.help and action.help.endswith("]")
-    }
     for name, field in setting_fields(of).items():
-        kind, optional = setting_type(name, of)
+        value_type, optional = setting_type(name, of)
         flag = f"`--{name.replace('_', '-')}`"
-        if kind is bool:
+        if value_type is bool:
             flag += f" `--no-{name.replace('_', '-')}`"
-        type_name = KINDS[kind] + (" or none" if optional else "")
-        default = shown_defaults[name] if of is Settings else shown(field.default)
-        yield f"`{name}`", flag, type_name, default, value_range(field.metadata), field.metadata["help"]
+        type_name = TYPE_NAMES[value_type] + (" or none" if optional else "")
+        yield f"`{name}`", flag, type_name, describe_default(field), write_range(field.metadata), field.metadata["help"]
 
 
-def value_range(metadata: Any) -> str:
+def write_range(metadata: Any) -> str:
     """Say which values a setting may have."""
     if metadata["choices"]:
         return ", ".join(metadata["choices"])
@@ -155,43 +150,44 @@ def value_range(metadata: Any) -> str:
     return f"{low} or more" if low is not None else ""
 
 
-def size_table() -> list[str]:
+def make_size_table() -> list[str]:
     """Show what `fit` chooses for some sizes of data."""
     defaults = {name: field.default for name, field in setting_fields().items()}
     chosen = [resolve_settings(defaults, n_documents, n_labels) for n_documents, n_labels in SIZES]
     header = ("setting", *(f"{documents:,} documents, {labels:,} labels" for documents, labels in SIZES))
     names = [name for name in defaults if defaults[name] is None and chosen[0][name] is not None]
-    return table(header, ((f"`{name}`", *(shown(values[name]) for values in chosen)) for name in names))
+    return make_table(header, ((f"`{name}`", *(write_value(values[name]) for values in chosen)) for name in names))
 
 
-def preset_table() -> list[str]:
+def make_preset_table() -> list[str]:
     """Show the presets side by side."""
     presets = {name: check_settings(values) for name, values in PRESETS.items() if values}
     names = [name for name in setting_fields() if any(name in values for values in presets.values())]
     rows = (
-        (f"`{name}`", *(shown(values[name]) if name in values else "" for values in presets.values())) for name in names
+        (f"`{name}`", *(write_value(values[name]) if name in values else "" for values in presets.values()))
+        for name in names
     )
-    return table(("setting", *(f"`{name}`" for name in presets)), rows)
+    return make_table(("setting", *(f"`{name}`" for name in presets)), rows)
 
 
-def cli_page() -> list[str]:
+def make_cli_page() -> list[str]:
     """Give the --help text of every command."""
     lines = ["# Command line", ""]
-    with columns(COLUMNS):
-        lines += ["## haxmlnet", "", *block(build_parser().format_help())]
-        for name, parser in commands().items():
-            lines += [f"## haxmlnet {name}", "", *block(parser.format_help())]
+    with fix_columns(COLUMNS):
+        lines += ["## haxmlnet", "", *make_block(build_parser().format_help())]
+        for name, parser in find_commands().items():
+            lines += [f"## haxmlnet {name}", "", *make_block(parser.format_help())]
     return lines
 
 
-def commands() -> dict[str, argparse.ArgumentParser]:
+def find_commands() -> dict[str, argparse.ArgumentParser]:
     """Give the parser of each command."""
     actions = build_parser()._actions
     chooser = next(action for action in actions if isinstance(action, argparse._SubParsersAction))
     return dict(chooser.choices)
 
 
-def python_page() -> list[str]:
+def make_python_page() -> list[str]:
     """Give signatures and docstrings of the public names."""
     lines = ["# Python", "", "Public names, by module. Names that begin with an underscore may change at any time.", ""]
     for module, (summary, names) in PUBLIC.items():
@@ -206,9 +202,9 @@ def describe(name: str, thing: Any) -> list[str]:
     if inspect.isclass(thing) and issubclass(thing, Exception):
         bases = ", ".join(base.__name__ for base in thing.__bases__)
         return [f"### {name}", "", f"*{bases}.* {inspect.getdoc(thing)}", ""]
-    lines = [f"### {name}", "", *block(signature(name, thing)), inspect.getdoc(thing) or "", ""]
+    lines = [f"### {name}", "", *make_block(write_signature(name, thing)), inspect.getdoc(thing) or "", ""]
     if inspect.isclass(thing):
-        for member, value in members(thing).items():
+        for member, value in collect_members(thing).items():
             lines += describe_member(name, member, value)
     return lines
 
@@ -222,13 +218,13 @@ def describe_member(owner: str, name: str, value: Any) -> list[str]:
     return [
         f"#### {owner}.{name}",
         "",
-        *block(signature(prefix + name, function, bound=True)),
+        *make_block(write_signature(prefix + name, function, bound=True)),
         inspect.getdoc(function) or "",
         "",
     ]
 
 
-def members(owner: type) -> dict[str, Any]:
+def collect_members(owner: type) -> dict[str, Any]:
     """Collect the public methods and properties, those of base classes of ours first."""
     found: dict[str, Any] = {}
     for base in reversed(owner.__mro__):
@@ -243,24 +239,24 @@ def is_public(name: str, value: Any) -> bool:
     return described and not name.startswith("_")
 
 
-def signature(name: str, thing: Any, bound: bool = False) -> str:
+def write_signature(name: str, thing: Any, bound: bool = False) -> str:
     """Write a signature on one line, or with a line for each parameter where it is long."""
     if isinstance(thing, type) and issubclass(thing, BaseException):
         return f"{name}({thing.__base__.__name__})"
     if inspect.isclass(thing) and thing.__name__ in METHOD_SETTINGS:
         return f"{name}(*, setting=value, ...)  # every name in settings.md"
     plan = inspect.signature(thing)
-    parts = parameters(list(plan.parameters.values())[int(bound) :])
+    parts = write_parameters(list(plan.parameters.values())[int(bound) :])
     returns = ""
     if not inspect.isclass(thing) and plan.return_annotation is not inspect.Signature.empty:
-        returns = f" -> {annotation(plan.return_annotation)}"
+        returns = f" -> {write_annotation(plan.return_annotation)}"
     line = f"{name}({', '.join(parts)}){returns}"
     if len(line) <= LONGEST_SIGNATURE:
         return line
     return "\n".join([f"{name}(", *(f"    {part}," for part in parts), f"){returns}"])
 
 
-def parameters(given: list[inspect.Parameter]) -> list[str]:
+def write_parameters(given: list[inspect.Parameter]) -> list[str]:
     """Write each parameter with its type and default."""
     parts = []
     for position, parameter in enumerate(given):
@@ -272,44 +268,44 @@ def parameters(given: list[inspect.Parameter]) -> list[str]:
         stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
         text = stars + parameter.name
         if parameter.annotation is not parameter.empty:
-            text += f": {annotation(parameter.annotation)}"
+            text += f": {write_annotation(parameter.annotation)}"
         if parameter.default is not parameter.empty:
-            text += f" = {default_text(parameter.default)}"
+            text += f" = {write_default(parameter.default)}"
         parts.append(text)
     return parts
 
 
-def annotation(value: Any) -> str:
+def write_annotation(value: Any) -> str:
     """Write a type as the source has it."""
     return value if isinstance(value, str) else inspect.formatannotation(value)
 
 
-def default_text(value: Any) -> str:
+def write_default(value: Any) -> str:
     """Write a default value; objects with addresses or long contents are not shown in full."""
     text = repr(value)
     return "..." if " at 0x" in text or "<factory>" in text or len(text) > 40 else text
 
 
-def shown(value: Any) -> str:
+def write_value(value: Any) -> str:
     """Write a value for a table."""
     if isinstance(value, tuple):
         return ", ".join(map(str, value)) or "()"
     return str(value)
 
 
-def table(header: tuple[str, ...], rows: Any) -> list[str]:
+def make_table(header: tuple[str, ...], rows: Any) -> list[str]:
     """Write a Markdown table."""
     lines = [header, tuple("---" for _ in header), *rows]
     return ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
 
 
-def block(text: str) -> list[str]:
+def make_block(text: str) -> list[str]:
     """Write a fenced block."""
     return ["```text", *(line.rstrip() for line in text.rstrip().split("\n")), "```", ""]
 
 
 @contextmanager
-def columns(width: str) -> Iterator[None]:
+def fix_columns(width: str) -> Iterator[None]:
     """Fix the width and the plainness of argparse's help, whatever the terminal is."""
     fixed = {"COLUMNS": width, "NO_COLOR": "1"}
     before = {name: os.environ.get(name) for name in fixed}

@@ -1,14 +1,21 @@
 from __future__ import annotations
 
+import ast
+import dataclasses
 import tomllib
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from haxmlnet import config
+from haxmlnet.config import Config, haxmlnet_config, linear_hard_negatives, linear_tree_config
 from haxmlnet.errors import SettingError
 from haxmlnet.settings import (
     PRESETS,
+    LinearTreeSettings,
     Settings,
     check_settings,
     preset,
@@ -20,6 +27,7 @@ from haxmlnet.settings import (
 
 FIELDS = setting_fields()
 DEFAULTS = settings_of(Settings())
+LINEAR_DEFAULTS = settings_of(LinearTreeSettings(), LinearTreeSettings)
 
 
 def of_type(*kinds: type) -> list[str]:
@@ -92,8 +100,8 @@ def test_values_from_toml():
 
 @pytest.mark.parametrize("value", ["3", 2.5, True, float("nan"), float("inf"), [3], object(), 10**400, 1j, b"3"])
 @pytest.mark.parametrize("name", of_type(int))
-def test_a_whole_number_is_nothing_else(name, value):
-    assert refused(name, value).startswith(f"{name} must be a whole number, got ")
+def test_an_integer_is_nothing_else(name, value):
+    assert refused(name, value).startswith(f"{name} must be an integer, got ")
 
 
 @pytest.mark.parametrize("value", ["0.5", True, np.True_, float("nan"), float("-inf"), [0.5], 10**400])
@@ -122,8 +130,8 @@ def test_a_list_is_nothing_else(value):
 
 
 @pytest.mark.parametrize("value", [[0], [-1], [64, 2.5], ["64"], [True], [[64]], [None]])
-def test_lists_hold_positive_whole_numbers(value):
-    assert refused("level_sizes", value).startswith("level_sizes must be a list of positive whole numbers, got ")
+def test_lists_hold_positive_integers(value):
+    assert refused("level_sizes", value).startswith("level_sizes must be a list of positive integers, got ")
 
 
 def test_the_shared_network_has_a_hidden_layer():
@@ -211,3 +219,90 @@ def test_the_beam_is_wider_where_nobody_else_proposes_labels():
 def test_hard_negatives_follow_the_beam():
     assert resolve_settings({**DEFAULTS, "beam": 7}, 100, 100)["hard_negatives"] == 7
     assert resolve_settings({**DEFAULTS, "beam": 7, "hard_negatives": 0}, 100, 100)["hard_negatives"] == 0
+
+
+def parts_of(made: Config) -> dict[str, Any]:
+    parts = {field.name: getattr(made, field.name) for field in dataclasses.fields(Config)}
+    return {name: part for name, part in parts.items() if part is not None}
+
+
+def documented_fields() -> set[tuple[str, str]]:
+    """Name the fields of the configs that are followed by a docstring."""
+    body = ast.parse(Path(config.__file__).read_text("utf-8")).body
+    return {
+        (node.name, field.target.id)
+        for node in body
+        if isinstance(node, ast.ClassDef)
+        for field, below in zip(node.body, node.body[1:], strict=False)
+        if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+    }
+
+
+CONFIG_FIELDS = [
+    (type(part).__name__, field)
+    for part in parts_of(haxmlnet_config(resolve_settings(DEFAULTS, 1000, 100), 100)).values()
+    for field in dataclasses.fields(part)
+]
+# Defaults that are no setting's: constants of the linear methods, which have fewer settings than HAXMLNet.
+CONSTANTS = {
+    ("TreeConfig", "max_fan_out"): 32, ("TreeConfig", "label_words"): 500, ("MachineConfig", "device"): "cpu",
+    ("MachineConfig", "check_memory"): False, ("LinearConfig", "hard_negatives"): 0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("part", "field"), CONFIG_FIELDS, ids=[f"{part}.{f.name}" for part, f in CONFIG_FIELDS])
+def test_every_field_of_a_config_is_a_setting_or_a_documented_constant(part, field):
+    if (part, field.name) in CONSTANTS:
+        assert field.default == CONSTANTS[part, field.name]
+        assert (part, field.name) in documented_fields()
+        return
+    assert field.name in {**DEFAULTS, **LINEAR_DEFAULTS}
+    if field.default is not dataclasses.MISSING:
+        settings = LINEAR_DEFAULTS if part == "LinearConfig" else resolve_settings(DEFAULTS, 1000, 100)
+        assert field.default == settings[field.name]
+
+
+@pytest.mark.parametrize("n_labels", [100, 10_001])
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_config_of_haxmlnet_says_what_the_settings_say(name, n_labels):
+    values = resolve_settings({**DEFAULTS, **preset(name)}, 5000, n_labels)
+    parts = parts_of(haxmlnet_config(values, n_labels))
+    assert set(parts) == {field.name for field in dataclasses.fields(Config)}
+    linear = dataclasses.asdict(parts.pop("linear"))
+    wanted = {**LINEAR_DEFAULTS, "hard_negatives": linear_hard_negatives(n_labels)}
+    assert linear == {field: wanted[field] for field in linear}
+    found = {field: value for part in parts.values() for field, value in dataclasses.asdict(part).items()}
+    constants = {"max_fan_out": 16, "label_words": 1000}
+    assert found == {field: {**values, **constants}[field] for field in found}
+
+
+@pytest.mark.parametrize("hard_negatives", [None, 0, 7])
+@pytest.mark.parametrize("changes", [{}, {"group_size": 8, "beam": 3, "C": 2.0, "fusion": False, "n_jobs": 2}])
+def test_the_config_of_the_linear_tree_says_what_the_settings_say(changes, hard_negatives):
+    values = check_settings({**LINEAR_DEFAULTS, **changes, "hard_negatives": hard_negatives}, LinearTreeSettings)
+    made = linear_tree_config(values, 100)
+    assert made.network is None
+    assert made.training is None
+    wanted = {**values, "linear": values["fusion"]}
+    wanted["hard_negatives"] = linear_hard_negatives(100) if hard_negatives is None else hard_negatives
+    if not wanted.pop("fusion"):
+        wanted["validation_fraction"] = 0  # no fusion, no documents held out to fit it
+    found = {name: value for part in parts_of(made).values() for name, value in dataclasses.asdict(part).items()}
+    assert {name: found[name] for name in wanted} == wanted
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_every_setting_of_haxmlnet_is_in_its_config(name):
+    made = haxmlnet_config(resolve_settings(DEFAULTS, 1000, 100), 100)
+    assert name in {field.name for part in parts_of(made).values() for field in dataclasses.fields(part)}
+
+
+def test_a_config_cannot_be_changed():
+    made = haxmlnet_config(resolve_settings(DEFAULTS, 1000, 100), 100)
+    for part in parts_of(made).values():
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(part, dataclasses.fields(part)[0].name, 1)
+
+
+def test_many_labels_get_fewer_linear_hard_negatives():
+    assert linear_hard_negatives(10_000) > linear_hard_negatives(10_001)

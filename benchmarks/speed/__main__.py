@@ -13,13 +13,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from benchmarks.__main__ import DATA
-from benchmarks.preparation_parts import busy_seconds, rounded
+from benchmarks.measuring import round_figures
+from benchmarks.processes import OthersClock
 from benchmarks.speed.machine import machine
 from benchmarks.speed.many_documents import many_documents
 from benchmarks.speed.metrics import metrics
@@ -34,22 +34,19 @@ ALL = (machine, training, neural_peer, one_document, many_documents, tree, metri
 ROWS: dict[str, RowFunction] = {function.__name__: function for function in ALL}
 
 
-def measured(names: list[str], run: Run) -> Iterator[Row]:
+def measure(names: list[str], run: Run) -> Iterator[Row]:
     """Measure rows one after the other; one that cannot be measured says why."""
     for name in names:
-        started, (all_before, own_before) = time.perf_counter(), busy_seconds()
+        others = OthersClock()
         try:
             for row in ROWS[name](run):
-                all_after, own_after = busy_seconds()
-                others = max(all_after - all_before - (own_after - own_before), 0)
-                share = others / (time.perf_counter() - started) / (os.cpu_count() or 1)
-                row.details["others_share"] = min(share, 1.0)  # the system counts in hundredths of a second
+                row.details["others_share"] = others.share()
                 yield row
         except Unavailable as reason:
             yield Row(f"{name}: {reason}", None, "")
 
 
-def line(row: Row) -> str:
+def format_row(row: Row) -> str:
     """Give a row of the table."""
     value = "-" if row.value is None else f"{row.value:.4g} {row.unit}"
     verdict = {True: "reached", False: "NOT REACHED", None: ""}[row.reached]
@@ -66,12 +63,12 @@ def main(arguments: list[str] | None = None) -> int:
     run = Run(chosen.work.resolve(), chosen.scale, chosen.seed, chosen.threads, max(chosen.rounds, 1), chosen.data)
     print(f"{'':<58}{'figure':>14}{'target':>12}")
     rows = []
-    for row in measured(list(dict.fromkeys(chosen.rows)) or list(ROWS), run):
+    for row in measure(list(dict.fromkeys(chosen.rows)) or list(ROWS), run):
         rows.append(row)
-        print(line(row), flush=True)
+        print(format_row(row), flush=True)
     reached = all(row.reached is not False for row in rows)
     facts: dict[str, Any] = {"scale": run.scale, "threads": run.threads, "reached": reached}
-    print(json.dumps(rounded({**facts, "rows": [row.as_json() for row in rows]})))
+    print(json.dumps(round_figures({**facts, "rows": [row.as_json() for row in rows]})))
     return int(not reached)
 
 

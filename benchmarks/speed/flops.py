@@ -1,20 +1,20 @@
-"""Floating-point operations that a network needs for what it is given: only products, and nothing for padding.
+"""Floating-point operations that a network needs for what it is given: matmuls alone, and nothing for padding.
 
-For a document of T words, W numbers a word, h states a direction and S numbers that are attended to:
+For a document of T tokens, word vectors of size W, h states a direction, S numbers that are attended to, C candidates:
 
-    encoder    16 h (W T + h (T - 1))       both directions of the LSTM; before the first word there is no state
-    attention  2 T C (S + V)                scores and weighted sums of C scored nodes, V numbers wide
+    encoder    16 h (W T + h (T - 1))       both directions of the LSTM; before the first token there is no state
+    attention  2 T C (S + V)                scores and weighted sums of C nodes, V wide
     layers     2 S M T  or  2 S M C         the first shared layer (M wide): before the sums, V = M, or after, V = S
-               + 2 C (products of neighbouring widths + last width x (1, or 2 with outputs of the nodes' own))
+               + 2 C (products of adjacent widths + last width x (1, or 2 with outputs of the nodes' own))
 
-Attention and layers are those of each level. Of the two places of the first layer, the one that needs less counts,
-document by document. The way back needs twice as much as the way forth. Absent candidates, with which the others of
-a batch are filled up, count as little as padding; neither do softmax, dropout, activations, loss and optimizer.
+Attention and layers are those of each level. Of the two places of the first layer, the cheaper one counts, document by
+document. Backward needs twice as much as forward. Candidates that only pad a batch count as little as other padding;
+neither do softmax, dropout, activations, loss and optimizer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -49,77 +49,84 @@ class Operations:
 
 
 @dataclass(frozen=True)
-class Call:
-    """What an encoder or a head was given, without the states: those would keep the memory of a step."""
+class EncoderCall:
+    """Documents of some lengths (B,) that an encoder was given."""
 
-    module: BiLSTMEncoder | LabelHead
     lengths: Tensor
-    candidates: Tensor | None = None
+    word_size: int
+    hidden_size: int
 
-    def operations(self) -> Operations:
-        """Count the operations of the way forth."""
-        if isinstance(self.module, BiLSTMEncoder):
-            lstm = self.module.forward_lstm
-            return encoder_operations(self.lengths, lstm.input_size, lstm.hidden_size)
-        head = self.module
-        n_scored = torch.full_like(self.lengths, head.n_nodes)
-        if self.candidates is not None:
-            n_scored = distinct_in_rows(self.candidates)
-        widths = [layer.out_features for layer in (head.first, *head.middle) if isinstance(layer, nn.Linear)]
-        return head_operations(self.lengths, n_scored, head.first.in_features, widths, head.outputs is not None)
+    def count(self) -> Operations:
+        """Count the operations of forward."""
+        words, states = self.word_size * int(self.lengths.sum()), self.hidden_size * int((self.lengths - 1).sum())
+        return Operations(encoder=16.0 * self.hidden_size * (words + states))
 
 
-def total_operations(calls: Sequence[Call]) -> Operations:
-    """Add the operations of some calls up."""
-    parts = [call.operations() for call in calls]
-    return Operations(
-        sum(part.encoder for part in parts), sum(part.attention for part in parts), sum(part.layers for part in parts)
-    )
+@dataclass(frozen=True)
+class HeadCall:
+    """Documents of some lengths (B,) whose candidates (B, C) a level has scored; None: all of its nodes.
+
+    The states are not kept: they would hold the memory of a step.
+    """
+
+    lengths: Tensor
+    candidates: Tensor | None
+    n_nodes: int
+    state_size: int
+    widths: Sequence[int]
+    """Of the shared layers."""
+    own_outputs: bool
+
+    def n_scored(self) -> Tensor:
+        """Count the different nodes of each document (B,), of which -1 is none."""
+        if self.candidates is None:
+            return torch.full_like(self.lengths, self.n_nodes)
+        ordered = self.candidates.sort(dim=1).values
+        return (ordered.diff(dim=1) != 0).sum(dim=1) + (ordered[:, 0] >= 0)
+
+    def count(self) -> Operations:
+        """Count the operations of forward."""
+        tokens, nodes = self.lengths.double(), self.n_scored().double()
+        size, first = self.state_size, self.widths[0]
+        attention_before, layer_before = 2 * tokens * nodes * (size + first), 2 * size * first * tokens
+        attention_after, layer_after = 4 * tokens * nodes * size, 2 * size * first * nodes
+        before = attention_before + layer_before <= attention_after + layer_after
+        rest = sum(width * next_width for width, next_width in pairwise(self.widths))
+        rest += self.widths[-1] * (2 if self.own_outputs else 1)
+        return Operations(
+            attention=float(torch.where(before, attention_before, attention_after).sum()),
+            layers=float((torch.where(before, layer_before, layer_after) + 2 * nodes * rest).sum()),
+        )
 
 
-def encoder_operations(lengths: Tensor, word_size: int, hidden_size: int) -> Operations:
-    """Count those of a BiLSTM for documents of some lengths (B,)."""
-    n_inputs, n_recurrent = int(lengths.sum()), int((lengths - 1).sum())
-    return Operations(encoder=16.0 * hidden_size * (word_size * n_inputs + hidden_size * n_recurrent))
+Call = EncoderCall | HeadCall
 
 
-def head_operations(
-    lengths: Tensor, n_scored: Tensor, state_size: int, widths: Sequence[int], own_outputs: bool
-) -> Operations:
-    """Count those of a level for documents of some lengths (B,), each with so many scored nodes (B,)."""
-    words, nodes, first = lengths.double(), n_scored.double(), widths[0]
-    attention_before, layer_before = 2 * words * nodes * (state_size + first), 2 * state_size * first * words
-    attention_after, layer_after = 4 * words * nodes * state_size, 2 * state_size * first * nodes
-    before = attention_before + layer_before <= attention_after + layer_after
-    rest = sum(width * next_width for width, next_width in pairwise(widths)) + widths[-1] * (2 if own_outputs else 1)
-    return Operations(
-        attention=float(torch.where(before, attention_before, attention_after).sum()),
-        layers=float((torch.where(before, layer_before, layer_after) + 2 * nodes * rest).sum()),
-    )
-
-
-def distinct_in_rows(candidates: Tensor) -> Tensor:
-    """Count the different nodes of each row (B, C), of which -1 is none."""
-    ordered = candidates.sort(dim=1).values
-    return (ordered.diff(dim=1) != 0).sum(dim=1) + (ordered[:, 0] >= 0)
+def count_operations(calls: Sequence[Call]) -> Operations:
+    """Add up the operations of some calls."""
+    counts = [call.count() for call in calls]
+    return Operations(*(sum(getattr(count, part) for count in counts) for part in ("encoder", "attention", "layers")))
 
 
 @contextmanager
-def recorded_calls() -> Iterator[list[Call]]:
+def record_calls() -> Iterator[list[Call]]:
     """Note what every encoder and head is given inside the block."""
     calls: list[Call] = []
-    handle = register_module_forward_pre_hook(_noting(calls))
+
+    def note(module: nn.Module, inputs: Any) -> None:
+        if isinstance(module, BiLSTMEncoder):
+            lstm = module.forward_lstm
+            calls.append(EncoderCall(inputs[1], lstm.input_size, lstm.hidden_size))
+        elif isinstance(module, LabelHead):
+            widths = [layer.out_features for layer in (module.first, *module.middle) if isinstance(layer, nn.Linear)]
+            calls.append(
+                HeadCall(
+                    inputs[1], inputs[2], module.n_nodes, module.first.in_features, widths, module.outputs is not None
+                )
+            )
+
+    handle = register_module_forward_pre_hook(note)
     try:
         yield calls
     finally:
         handle.remove()
-
-
-def _noting(calls: list[Call]) -> Callable[[nn.Module, Any], None]:
-    def note(module: nn.Module, inputs: Any) -> None:
-        if isinstance(module, BiLSTMEncoder):
-            calls.append(Call(module, inputs[1]))
-        elif isinstance(module, LabelHead):
-            calls.append(Call(module, inputs[1], inputs[2]))
-
-    return note

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from benchmarks.preparation_parts import Figures, run_alone
+from benchmarks.measuring import Figures, run_alone
 from benchmarks.speed.row import Row, Run, at_most, median_seconds
 from benchmarks.synthetic import SyntheticData
 from haxmlnet.metrics import evaluate
@@ -23,16 +23,17 @@ TRUE_SHARE = 0.4
 
 def metrics(run: Run) -> Iterator[Row]:
     """Evaluate the five best labels of every test document."""
-    figures = run_alone(_evaluate, run.scale, run.seed, run.rounds)
+    figures = run_alone(time_report, run.scale, run.seed, run.rounds)
     what = f"metrics: {figures['documents']:,} documents x {K} of {figures['labels']:,} labels"
     yield at_most(what, figures.pop("seconds"), "s", MOST_SECONDS, figures)
 
 
-def _evaluate(scale: float, seed: int, rounds: int) -> Figures:
+def time_report(scale: float, seed: int, rounds: int) -> Figures:
+    """Time the evaluation of a made-up ranking."""
     data = SyntheticData.of(DATA, scale, seed)
     truth, training = data.labels("test"), data.labels("train")
     counts = np.bincount(training.indices, minlength=training.shape[1])
-    ids = made_up_ranking(truth, np.random.default_rng(seed))
+    ids = make_ranking(truth, np.random.default_rng(seed))
     gc.collect()
     report = evaluate(ids, truth, counts, training.shape[0])
     seconds, all_seconds = median_seconds(lambda: evaluate(ids, truth, counts, training.shape[0]), rounds)
@@ -46,7 +47,7 @@ def _evaluate(scale: float, seed: int, rounds: int) -> Figures:
     }
 
 
-def made_up_ranking(truth: sp.csr_array, rng: np.random.Generator) -> NDArray[np.int32]:
+def make_ranking(truth: sp.csr_array, rng: np.random.Generator) -> NDArray[np.int32]:
     """Rank true labels and others at random, each label at most once in a document."""
     n_documents, n_labels = truth.shape
     # Steps between labels keep those of a document apart.

@@ -6,21 +6,20 @@ import json
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from benchmarks.preparation_parts import Figures, run_alone
+from benchmarks.measuring import Figures, run_alone
 from benchmarks.speed.row import Run
 from benchmarks.synthetic import Statistics, SyntheticData
-from haxmlnet.data.arrays import new_directory_beside
 
 METHODS = ("LinearTree", "HAXMLNet")
-# Were every label on one document alone, the rule of fusion could not be learned and the linear part would be missing.
+# Were every label on one document alone, the fusion could not be fitted and the linear part would be missing.
 LABELS_TO_GIVE = 1.2
-"""Places for labels on all documents together, for each label that is to be on one of them."""
+"""Labels on all documents together, for each label that is to be on one of them."""
 
 
 def fewest_documents(n_labels: int, labels_per_document: float) -> int:
-    """Count the documents that bring so many labels into training."""
+    """Give the number of documents that bring so many labels into training."""
     return math.ceil(LABELS_TO_GIVE * n_labels / labels_per_document)
 
 
@@ -44,13 +43,6 @@ LARGE = Size(
 )
 
 
-class Saved(Protocol):
-    """What can be saved."""
-
-    def save(self, directory: Path) -> None:
-        """Write a model directory."""
-
-
 def model_of(run: Run, method: str, size: Size) -> Path:
     """Give the directory of a model, trained now or found from an earlier run."""
     statistics = size.statistics.scaled(run.scale)
@@ -61,6 +53,11 @@ def model_of(run: Run, method: str, size: Size) -> Path:
     return directory
 
 
+def has_linear_part(directory: Path) -> bool:
+    """Tell from its files whether a model has linear classifiers."""
+    return any(directory.glob("*classifiers*"))
+
+
 def texts_of_length(statistics: Statistics, seed: int, n_texts: int, n_words: int, file: Path) -> list[str]:
     """Make up to so many texts of exactly this many words, of the vocabulary that a model of these statistics knows."""
     longer = replace(statistics, n_test=n_texts, words_test=3.0 * n_words)
@@ -68,13 +65,6 @@ def texts_of_length(statistics: Statistics, seed: int, n_texts: int, n_words: in
     words = [json.loads(line)["text"].split() for line in file.read_text("utf-8").splitlines()]
     file.unlink()
     return [" ".join(text[:n_words]) for text in words if len(text) >= n_words]
-
-
-def keep_model(model: Saved, directory: Path) -> None:
-    """Save a model, and leave all of it or nothing."""
-    with new_directory_beside(directory) as temporary:
-        model.save(temporary / "model")
-        (temporary / "model").rename(directory)
 
 
 def training_documents(statistics: Statistics, seed: int, file: Path) -> tuple[list[str], list[list[str]]]:
@@ -88,9 +78,8 @@ def training_documents(statistics: Statistics, seed: int, file: Path) -> tuple[l
 def _train(
     method: str, statistics: Statistics, settings: dict[str, Any], seed: int, text: Path, directory: Path
 ) -> Figures:
-    from haxmlnet.models import METHODS as CLASSES
+    import haxmlnet
 
-    method_class: Any = CLASSES[method]
-    model = method_class(**settings, random_state=seed).fit(*training_documents(statistics, seed, text))
-    keep_model(model, directory)
+    model = getattr(haxmlnet, method)(**settings, random_state=seed)
+    model.fit(*training_documents(statistics, seed, text)).save(directory)
     return {"labels": len(model.label_index_)}

@@ -4,10 +4,10 @@ Both get the same texts, word vectors (of random numbers, not trained), words a 
 of labels, candidates a document and documents a batch. The peer trains two networks one after the other, one for each
 level and each with an encoder of its own; its epoch is one of each. Ours is one pass that trains both levels on one
 encoder, which is how HAXMLNet trains. Predictions are made in turn, and the median of the ratios counts: a machine may
-be a third faster or slower in the next minute. Where ours multiplies numbers of 16 bits, a network of numbers of 32, as
-the peer's, takes its turn, too. How fast ours is with an encoder for each level, and with all that the
-default network has and the peer's has not, is in the details. Neither tokenization nor clustering, nor validation, nor
-the search for candidates between two levels is timed.
+be a third faster or slower in the next minute. Where the default is bfloat16, ours in float32, as the peer's, takes its
+turn, too. How fast ours is with an encoder for each level, and with all that the default network has and the peer's has
+not, is in the details. Neither tokenization nor clustering, nor validation, nor the search for candidates between two
+levels is timed.
 """
 
 from __future__ import annotations
@@ -28,15 +28,13 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.measuring import Figures, StageClock, run_alone
 from benchmarks.peers.exchange import N_BEST, Task
-from benchmarks.preparation_parts import Figures, StageClock, run_alone
 from benchmarks.speed.documents import first_documents, texts_of, write_jsonl
 from benchmarks.speed.row import NEURAL_PEERS_PYTHON, ROOT, Row, Run, Unavailable, at_least, needed
-from benchmarks.speed.training import LONG, numbers_of
+from benchmarks.speed.training import FLOAT32, dtype_of
+from haxmlnet import PreparedCorpus, prepare
 from haxmlnet.data import Document
-from haxmlnet.progress import Progress
-from haxmlnet.settings import Settings, check_settings, resolve_settings, settings_of
-from haxmlnet.text.prepare import prepare
 
 DATA = "eurlex57k"
 LEAST_RATIO = 5.0
@@ -81,7 +79,7 @@ def neural_peer(run: Run) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="neural-", dir=run.folder("documents")) as folder:
         inputs = Path(folder)
         write_inputs(inputs, train, judged, run.seed)
-        ours = run_alone(own_speed, inputs, run.threads, run.seed)
+        ours = run_alone(measure_variants, inputs, run.threads, run.seed)
         compared = run_alone(compare, inputs, _peer_task(inputs, run), run.threads, run.seed, run.rounds)
     if "unavailable" in compared:
         raise Unavailable(compared["unavailable"])
@@ -90,9 +88,9 @@ def neural_peer(run: Run) -> Iterator[Row]:
         ratio = details[f"{step}_ratio"]
         what = f"neural_peer: {step} over LibMultiLabel's AttentionXML"
         yield at_least(what, ratio, "x", LEAST_RATIO, details)
-        if LONG in details:
-            ratio = details[LONG][f"{step}_ratio"]
-            yield at_least(f"{what}, numbers of 32 bits", ratio, "x", LEAST_RATIO, details[LONG])
+        if FLOAT32 in details:
+            ratio = details[FLOAT32][f"{step}_ratio"]
+            yield at_least(f"{what}, float32", ratio, "x", LEAST_RATIO, details[FLOAT32])
 
 
 def write_inputs(folder: Path, train: list[Document], judged: list[Document], seed: int) -> None:
@@ -159,19 +157,18 @@ def compare(inputs: Path, task: Path, n_threads: int, seed: int, rounds: int) ->
 
     A peer that fails is `unavailable`: this runs in a process of its own, from which only figures come back.
     """
-    from haxmlnet.training.hardware import training_threads
-
-    with training_threads(n_threads):
-        corpus, texts, settings = _prepared(inputs, n_threads, seed)
-        precisions = ["auto"] if numbers_of("auto") == LONG else ["auto", LONG]
-        ours = {name: [_trained(corpus, texts, settings({"precision": name})) for _ in range(OWN_EPOCHS)]
-                for name in precisions}  # fmt: skip
-        try:
-            peer = Peer(task)
-            seconds = [(peer.predict(), *(ours[name][-1][1]() for name in precisions)) for _ in range(rounds)]
-        except Unavailable as reason:
-            return {"unavailable": str(reason)}
-        peer.close()
+    corpus, texts, settings = prepare_ours(inputs, n_threads, seed)
+    precisions = ["auto"] if dtype_of("auto") == FLOAT32 else ["auto", FLOAT32]
+    ours = {
+        name: [train_ours(corpus, texts, {**settings, "precision": name}) for _ in range(OWN_EPOCHS)]
+        for name in precisions
+    }
+    try:
+        peer = Peer(task)
+        seconds = [(peer.predict(), *(ours[name][-1][1]() for name in precisions)) for _ in range(rounds)]
+    except Unavailable as reason:
+        return {"unavailable": str(reason)}
+    peer.close()
     peer_training = peer.figures["trained"] / sum(peer.figures["training_seconds"])
     figures: Figures = {"libmultilabel": {**peer.figures, "documents_per_second": peer_training}}
     for number, name in enumerate(precisions, start=1):
@@ -186,32 +183,23 @@ def compare(inputs: Path, task: Path, n_threads: int, seed: int, rounds: int) ->
     return figures
 
 
-def own_speed(inputs: Path, n_threads: int, seed: int) -> Figures:
+def measure_variants(inputs: Path, n_threads: int, seed: int) -> Figures:
     """Train and predict with each variant; give documents a second."""
-    from haxmlnet.training.hardware import training_threads
-
-    corpus, texts, settings = _prepared(inputs, n_threads, seed)
-    sizes = candidate_settings(corpus.n_labels)
-    figures: Figures = {"labels": corpus.n_labels, "groups": sizes["level_sizes"][0], "candidates": sizes["candidates"]}
-    with training_threads(n_threads):
-        for name, changes in VARIANTS.items():
-            training, predict = _trained(corpus, texts, settings(changes))
-            figures[name] = {"training": training, "prediction": len(texts) / predict()}
+    corpus, texts, settings = prepare_ours(inputs, n_threads, seed)
+    figures: Figures = {
+        "labels": corpus.n_labels, "groups": settings["level_sizes"][0], "candidates": settings["candidates"],
+    }  # fmt: skip
+    for name, changes in VARIANTS.items():
+        training, predict = train_ours(corpus, texts, {**settings, **changes})
+        figures[name] = {"training": training, "prediction": len(texts) / predict()}
     return figures
 
 
-def _prepared(
-    inputs: Path, n_threads: int, seed: int
-) -> tuple[Any, list[str], Callable[[Mapping[str, Any]], dict[str, Any]]]:
-    """Give the corpus, the texts to predict, and what makes the settings of a variant."""
+def prepare_ours(inputs: Path, n_threads: int, seed: int) -> tuple[PreparedCorpus, list[str], dict[str, Any]]:
+    """Give the corpus, the texts to predict, and the settings that make our network like the peer's."""
     corpus = prepare(inputs / "train.jsonl", inputs / "corpus")
-    sizes = candidate_settings(corpus.n_labels)
-    sizes |= {"vectors": str(inputs / "vectors.txt.gz"), "n_jobs": n_threads, "random_state": seed}
-
-    def settings(changes: Mapping[str, Any]) -> dict[str, Any]:
-        values = check_settings(settings_of(Settings(**{**OWN_SETTINGS, **sizes, **changes})))
-        return resolve_settings(values, len(corpus), corpus.n_labels)
-
+    settings = {**OWN_SETTINGS, **candidate_settings(corpus.n_labels)}
+    settings |= {"vectors": str(inputs / "vectors.txt.gz"), "n_jobs": n_threads, "random_state": seed}
     return corpus, texts_of(inputs / "judged.jsonl"), settings
 
 
@@ -229,23 +217,25 @@ def candidate_settings(n_labels: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _trained(corpus: Any, texts: list[str], settings: Mapping[str, Any]) -> tuple[float, Callable[[], float]]:
+def train_ours(
+    corpus: PreparedCorpus, texts: list[str], settings: Mapping[str, Any]
+) -> tuple[float, Callable[[], float]]:
     """Train; give documents a second, and what predicts all texts and gives the seconds this takes."""
-    from haxmlnet.models.preparation import prepare_training, vocabulary
-    from haxmlnet.models.tree_model import train_tree
-    from haxmlnet.search.descend import search_tree
+    from haxmlnet import HAXMLNet
 
-    tokenizer, clock = vocabulary(corpus, settings), StageClock()
-    prepared = prepare_training(corpus, tokenizer, None, settings, Progress())
-    train_tree(prepared, {**settings, "max_steps": WARM_UP_STEPS}, 0, None, Progress())
-    model = train_tree(prepared, settings, 0, None, clock)
-    seconds = sum(taken for stage, taken in clock.seconds.items() if stage.startswith("tree "))
-    tokens = tokenizer.encode(texts).truncated(settings["max_length"])
-    search_tree(model.networks, model.tree, tokens.take(np.arange(min(len(tokens), BATCH))), BEAM, N_BEST)
+    HAXMLNet(**{**settings, "max_steps": WARM_UP_STEPS}).fit_prepared(corpus)
+    clock = StageClock()
+    model = HAXMLNet(**settings).fit_prepared(corpus, progress=clock)
+    seconds = sum(taken for stage, taken in clock.seconds.items() if clock.units[stage] == "batches")
+    model.beam = BEAM
+    model.predict(texts[:BATCH], k=N_BEST)
 
     def predict() -> float:
+        """Leave out the time of tokenization, as it is left out of the peer's."""
         started = time.perf_counter()
-        search_tree(model.networks, model.tree, tokens, BEAM, N_BEST)
-        return time.perf_counter() - started
+        model.tokenizer_.encode(texts)
+        encoded = time.perf_counter()
+        model.predict(texts, k=N_BEST)
+        return time.perf_counter() - encoded - (encoded - started)
 
     return len(corpus) / seconds, predict

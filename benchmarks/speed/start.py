@@ -1,4 +1,4 @@
-"""Start: how long a person waits for the help, and for the first prediction of a large model."""
+"""Start: how long a user waits for the help, and for the first prediction of a large model."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ print(time.time())
 
 
 def start(run: Run) -> Iterator[Row]:
-    """Time the help, then each method's way from a new process to its first prediction."""
+    """Time the help, then each method from a new process to its first prediction."""
     seconds, times = median_seconds(
-        lambda: run_command(_python("-m", "haxmlnet", "--help"), _environment()), run.rounds
+        lambda: run_command([sys.executable, "-m", "haxmlnet", "--help"], _environment()), run.rounds
     )
     yield at_most("start: haxmlnet --help", seconds, "s", MOST_SECONDS_OF_HELP, {"all_seconds": times})
     for method in METHODS:
@@ -36,7 +36,7 @@ def start(run: Run) -> Iterator[Row]:
 def _first_prediction(run: Run, method: str) -> Row:
     directory, n_labels = model_of(run, method, SMALL), SMALL.statistics.scaled(run.scale).n_labels
     text = "a new document with words that the model does not know, and more of them"
-    command = _python("-c", PREDICT_ONE, directory, text)
+    command: list[str | Path] = [sys.executable, "-c", PREDICT_ONE, directory, text]
     run_command(command, _environment())  # what is compiled once is compiled here
     times = []
     for _ in range(LOADS):
@@ -48,12 +48,8 @@ def _first_prediction(run: Run, method: str) -> Row:
     return at_most(what, statistics.median(times), "s", MOST_SECONDS_TO_PREDICT, details)
 
 
-def _python(*arguments: str | Path) -> list[str | Path]:
-    return [sys.executable, *arguments]
-
-
 def _environment() -> dict[str, str]:
     """Let new processes import haxmlnet from the sources, installed or not, and keep the bytecode as pip does."""
     paths = [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**kept, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**own, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}

@@ -1,8 +1,8 @@
 """Training: useful operations a second of whole steps, embedding to optimizer, over the sgemm peak of the same process.
 
 The steps are those of `HAXMLNet.fit` with its defaults on EURLEX57K: its batches of similar length, its levels, its
-candidates below true and best wrong nodes. What counts as useful is in `flops.py`. Where the defaults multiply numbers
-of 16 bits, the figure with numbers of 32 stands beside; the peak is that of numbers of 32 bits for both.
+candidates below true and best wrong nodes. What counts as useful is in `flops.py`. Where the default is bfloat16, the
+figure in float32 stands beside; the peak is that of float32 for both.
 """
 
 from __future__ import annotations
@@ -10,20 +10,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from benchmarks.datasets import source_files
-from benchmarks.preparation_parts import Figures, run_alone
+from benchmarks.measuring import Figures, run_alone
 from benchmarks.speed.documents import part_of
-from benchmarks.speed.machine import PRODUCTS, SIZE, multiply
+from benchmarks.speed.machine import SIZE, measure_matmul
 from benchmarks.speed.row import Row, Run, at_least
+from haxmlnet import prepare
 from haxmlnet.progress import Progress
-from haxmlnet.settings import Settings, check_settings, resolve_settings, settings_of
-from haxmlnet.text.prepare import prepare
 
 if TYPE_CHECKING:  # torch stays out of the memory of processes that do not train
     from benchmarks.speed.flops import Call
@@ -31,7 +30,7 @@ if TYPE_CHECKING:  # torch stays out of the memory of processes that do not trai
 DATA = "eurlex57k"
 TARGETS = {(100, 128): 40.0, (300, 256): 60.0}
 """Percent of the peak by the size of word vectors and of the states of a direction."""
-LONG = "float32"
+FLOAT32 = "float32"
 WARM_UP, STEPS, LEAST_STEPS = 5, 40, 2
 
 
@@ -39,55 +38,55 @@ def training(run: Run) -> Iterator[Row]:
     """Train some batches of EURLEX57K, and compare their useful operations with the sgemm peak."""
     source = source_files(part_of(run, DATA))["train"]
     corpus = run.work / f"corpus-{DATA}-{run.scale:g}"
-    run_alone(_prepare, source, corpus)
+    run_alone(prepare_corpus, source, corpus)
     for (word_size, hidden_size), percent in TARGETS.items():
         sizes = {"word_size": word_size, "hidden_size": hidden_size}
         what = f"training: {word_size} -> 2 x {hidden_size}, part of the sgemm peak"
         figures = run_alone(measure, corpus, sizes, run.scale, run.threads, run.seed)
         yield at_least(what, 100 * figures.pop("share"), "%", percent, figures)
-        if figures["numbers"] != LONG:
-            figures = run_alone(measure, corpus, {**sizes, "precision": LONG}, run.scale, run.threads, run.seed)
-            yield at_least(f"{what}, numbers of 32 bits", 100 * figures.pop("share"), "%", percent, figures)
+        if figures["dtype"] != FLOAT32:
+            figures = run_alone(measure, corpus, {**sizes, "precision": FLOAT32}, run.scale, run.threads, run.seed)
+            yield at_least(f"{what}, float32", 100 * figures.pop("share"), "%", percent, figures)
 
 
-def _prepare(source: Path, directory: Path) -> Figures:
+def prepare_corpus(source: Path, directory: Path) -> Figures:
+    """Prepare the training documents."""
     return {"documents": len(prepare(source, directory))}
 
 
 def measure(directory: Path, sizes: Mapping[str, Any], scale: float, n_threads: int, seed: int) -> Figures:
     """Train some steps between two measurements of the peak; the higher one counts."""
-    from benchmarks.speed.flops import recorded_calls
-    from haxmlnet.training.hardware import training_threads
+    from benchmarks.speed.flops import record_calls
+    from haxmlnet import HAXMLNet, PreparedCorpus
 
-    with training_threads(n_threads), recorded_calls() as calls:
-        peaks = [multiply(SIZE, PRODUCTS, n_threads)["gigaflops"]]
-        n_steps = max(round(STEPS * min(scale, 1.0)), LEAST_STEPS)
-        clock = StepClock(lambda: len(calls), WARM_UP + n_steps)
-        train_some_steps(directory, sizes, scale, n_threads, seed, clock)
-        peaks.append(multiply(SIZE, PRODUCTS, n_threads)["gigaflops"])
+    # Neither validation nor the linear part is a part of a step.
+    model = HAXMLNet(linear=False, validation_fraction=0.0, n_jobs=n_threads, random_state=seed, **sizes)
+    peaks = [measure_matmul(SIZE, n_threads)["gigaflops"]]
+    with record_calls() as calls, suppress(Enough):
+        clock = StepClock(lambda: len(calls), WARM_UP + max(round(STEPS * min(scale, 1.0)), LEAST_STEPS))
+        model.fit_prepared(PreparedCorpus.open(directory), progress=clock)
+    peaks.append(measure_matmul(SIZE, n_threads)["gigaflops"])
     seconds, timed = clock.after(WARM_UP)
-    figures = rates(calls[timed], seconds)
+    figures = compute_rates(calls[timed], seconds)
     share = figures["useful_gigaflops_per_second"] / max(peaks)
-    numbers = numbers_of(sizes.get("precision", "auto"))
-    return {"share": share, "numbers": numbers, "peak_gigaflops_per_second": peaks, **figures}
+    dtype = dtype_of(sizes.get("precision", "auto"))
+    return {"share": share, "dtype": dtype, "peak_gigaflops_per_second": peaks, **figures}
 
 
-def numbers_of(precision: str) -> str:
-    """Name the numbers that a setting lets the network multiply here."""
+def dtype_of(precision: str) -> str:
+    """Name the dtype that a setting chooses for matmuls here."""
     from haxmlnet.training.hardware import choose_device, choose_dtype
 
     return str(choose_dtype(precision, choose_device("auto"))).removeprefix("torch.")
 
 
-def rates(calls: Sequence[Call], seconds: Sequence[float]) -> Figures:
+def compute_rates(calls: Sequence[Call], seconds: Sequence[float]) -> Figures:
     """Count what some steps did, and divide it by their seconds."""
-    from benchmarks.speed.flops import FORMULA, FORWARD_AND_BACKWARD, total_operations
-    from haxmlnet.network.head import LabelHead
+    from benchmarks.speed.flops import FORMULA, FORWARD_AND_BACKWARD, EncoderCall, HeadCall, count_operations
 
-    operations, passed, n_steps = total_operations(calls), sum(seconds), len(seconds)
+    operations, passed, n_steps = count_operations(calls), sum(seconds), len(seconds)
     useful = FORWARD_AND_BACKWARD * operations.total / 1e9
-    heads = {id(call.module): call.module.n_nodes for call in calls if isinstance(call.module, LabelHead)}
-    lengths = [call.lengths for call in calls if not isinstance(call.module, LabelHead)]
+    lengths = [call.lengths for call in calls if isinstance(call, EncoderCall)]
     n_documents, n_words = sum(map(len, lengths)), sum(int(of_part.sum()) for of_part in lengths)
     return {
         "useful_gigaflops_per_second": useful / passed,
@@ -100,7 +99,7 @@ def rates(calls: Sequence[Call], seconds: Sequence[float]) -> Figures:
         "real_words_share": n_words / sum(len(of_part) * int(of_part.max()) for of_part in lengths),
         "steps": n_steps,
         "documents_per_step": n_documents / n_steps,
-        "level_sizes": sorted(heads.values()),
+        "level_sizes": sorted({call.n_nodes for call in calls if isinstance(call, HeadCall)}),
         "formula": FORMULA,
     }
 
@@ -128,28 +127,6 @@ class StepClock(Progress):
 
     def after(self, warm_up: int) -> tuple[list[float], slice]:
         """Give the seconds of each step after some, and which of what was counted belongs to these."""
-        kept = self.ends[min(warm_up, len(self.ends) - 2) :]
-        seconds = np.diff([end for end, _ in kept]).tolist()
-        return seconds, slice(kept[0][1], kept[-1][1])
-
-
-def train_some_steps(
-    directory: Path, sizes: Mapping[str, Any], scale: float, n_threads: int, seed: int, clock: StepClock
-) -> None:
-    """Train as `HAXMLNet.fit` does with its defaults for the whole data set, until the clock says enough."""
-    from haxmlnet.data.prepared import PreparedCorpus
-    from haxmlnet.models.preparation import prepare_training, vocabulary
-    from haxmlnet.models.tree_model import train_tree
-
-    corpus = PreparedCorpus.open(directory)
-    # Neither validation nor the linear part is a part of a step.
-    chosen = Settings(linear=False, validation_fraction=0.0, n_jobs=n_threads, random_state=seed)
-    n_documents = round(len(corpus) / min(scale, 1.0))
-    settings = resolve_settings(check_settings(settings_of(chosen)), n_documents, corpus.n_labels)
-    prepared = prepare_training(corpus, vocabulary(corpus, settings), None, settings, Progress())
-    if sizes["word_size"] != settings["word_size"]:
-        shape = (len(prepared.word_vectors), sizes["word_size"])
-        vectors = np.random.default_rng(seed).standard_normal(shape, np.float32)
-        prepared = replace(prepared, word_vectors=vectors / np.sqrt(sizes["word_size"], dtype=np.float32))
-    with suppress(Enough):
-        train_tree(prepared, {**settings, **sizes}, 0, None, clock)
+        timed = self.ends[min(warm_up, len(self.ends) - 2) :]
+        seconds = np.diff([end for end, _ in timed]).tolist()
+        return seconds, slice(timed[0][1], timed[-1][1])

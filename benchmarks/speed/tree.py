@@ -14,10 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from benchmarks.preparation_parts import Figures, run_alone
+from benchmarks.measuring import Figures, run_alone
 from benchmarks.speed.row import PEERS_PYTHON, Row, Run, at_least, at_most, needed, run_command
 from benchmarks.synthetic import SyntheticData
-from haxmlnet.data.writers import replace_file
+from haxmlnet.data import replace_file
 from haxmlnet.text.tfidf import inverse_document_frequency, tfidf, word_counts
 from haxmlnet.tree import build_label_tree, choose_level_sizes, label_features
 
@@ -35,11 +35,11 @@ def tree(run: Run) -> Iterator[Row]:
     folder = run.folder(f"tree-{DATA}-{run.scale:g}-{run.seed}")
     matrix, ours, theirs = folder / "features.npz", folder / "ours.npy", folder / "pecos.npy"
     if not matrix.exists():
-        run_alone(_write_features, run.scale, run.seed, matrix)
-    figures = run_alone(_partition, matrix, run.threads, run.seed, ours)
+        run_alone(write_label_features, run.scale, run.seed, matrix)
+    figures = run_alone(partition_labels, matrix, run.threads, run.seed, ours)
     leaf = (LEAF_SIZE, run.threads, run.seed)
     peer = json.loads(run_command([PEERS_PYTHON, "-m", "benchmarks.speed.pecos_tree", matrix, *map(str, leaf), theirs]))
-    details = {**figures, "pecos_seconds": peer["seconds"], **run_alone(_compare, matrix, ours, theirs)}
+    details = {**figures, "pecos_seconds": peer["seconds"], **run_alone(compare_groups, matrix, ours, theirs)}
     what = f"tree: {details['labels']:,} labels"
     yield at_most(f"{what}, time over libpecos'", figures["seconds"] / peer["seconds"], "x", 1.0, details)
     cosines = {name: details[name] for name in ("in_group_cosine", "pecos_in_group_cosine")}
@@ -48,7 +48,7 @@ def tree(run: Run) -> Iterator[Row]:
     )
 
 
-def _write_features(scale: float, seed: int, path: Path) -> Figures:
+def write_label_features(scale: float, seed: int, path: Path) -> Figures:
     """Make the label features of synthetic documents."""
     data = SyntheticData.of(DATA, scale, seed)
     tokens, targets = data.arrays("train")
@@ -61,7 +61,8 @@ def _write_features(scale: float, seed: int, path: Path) -> Figures:
     return {}
 
 
-def _partition(matrix: Path, n_threads: int, seed: int, out: Path) -> Figures:
+def partition_labels(matrix: Path, n_threads: int, seed: int, out: Path) -> Figures:
+    """Build our tree after a warm-up and write the group of each label."""
     numba.set_num_threads(min(n_threads, numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
     features = read_matrix(matrix)
     sizes = choose_level_sizes(features.shape[0], LEAF_SIZE, features.shape[0] + 2, 2)
@@ -84,7 +85,8 @@ def _build(features: sp.csr_array, sizes: list[int], seed: int) -> NDArray[np.in
     return build_label_tree(features, sizes, np.random.default_rng(seed)).parents[-1]
 
 
-def _compare(matrix: Path, ours: Path, theirs: Path) -> Figures:
+def compare_groups(matrix: Path, ours: Path, theirs: Path) -> Figures:
+    """Compare how alike the labels of a group are."""
     features = read_matrix(matrix)
     figures: dict[str, Any] = {}
     for prefix, file in (("", ours), ("pecos_", theirs)):

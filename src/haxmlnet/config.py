@@ -1,4 +1,4 @@
-"""Settings, decided: small frozen configs by what they are about, so that nothing below looks a setting up by name."""
+"""Typed configs: resolved settings as small frozen dataclasses, so that no other module looks up a setting by name."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, Self
 class _Part:
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """Take from all settings those of this part; one that is not given keeps its default."""
+        """Pick the settings of this part; those that are not given keep their defaults."""
         return cls(**{field.name: values[field.name] for field in fields(cls) if field.name in values})
 
 
 @dataclass(frozen=True)
 class TextConfig(_Part):
-    """How texts become word ids and word vectors."""
+    """The vocabulary and the word vectors."""
 
     vocabulary_size: int
     min_document_frequency: int
@@ -34,14 +34,15 @@ class TreeConfig(_Part):
     group_size: int
     max_first_level: int = 512
     max_fan_out: int = 32
+    """Maximum number of children of a node above the groups."""
     level_sizes: tuple[int, ...] | None = None
     label_words: int = 500
-    """Words of a label's features that are kept; more say nothing new."""
+    """Words kept in the features of a label; more add nothing."""
 
 
 @dataclass(frozen=True)
 class NetworkConfig(_Part):
-    """The encoder and the heads."""
+    """The encoder and the heads of the networks."""
 
     hidden_size: int
     mlp_sizes: tuple[int, ...]
@@ -76,7 +77,7 @@ class TrainingConfig(_Part):
 
 @dataclass(frozen=True)
 class SearchConfig(_Part):
-    """How many nodes and labels of a document are looked at."""
+    """How many nodes and labels are scored for a document."""
 
     beam: int
     n_candidates: int
@@ -87,6 +88,7 @@ class LinearConfig(_Part):
     """Linear classifiers over the label tree."""
 
     hard_negatives: int = 0
+    """Chosen by the number of labels in a tree; one-vs-rest has none."""
     C: float = 1.0
     prune: float = 0.1
     beam: int = 10
@@ -94,7 +96,7 @@ class LinearConfig(_Part):
 
 @dataclass(frozen=True)
 class FusionConfig(_Part):
-    """What is fused with the first evidence, and the documents held out for it."""
+    """The evidence that is fused, and the documents held out to fit the fusion."""
 
     linear: bool
     names: bool
@@ -105,18 +107,20 @@ class FusionConfig(_Part):
 
 @dataclass(frozen=True)
 class MachineConfig(_Part):
-    """Where the work runs, and from which seed."""
+    """Device, threads and seed."""
 
     n_jobs: int | None
     random_state: int
     device: str = "cpu"
+    """Linear models have no such setting: they run on the CPU."""
     precision: str = "auto"
     check_memory: bool = False
+    """Linear models have no such setting: they are trained unchecked."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that decides a training; a model without networks has no `network` and no `training`."""
+    """Everything a training depends on; models without networks have no `network` and no `training`."""
 
     text: TextConfig
     tree: TreeConfig
@@ -129,7 +133,7 @@ class Config:
 
 
 def haxmlnet_config(values: Mapping[str, Any], n_labels: int) -> Config:
-    """Make the config of HAXMLNet from its settings, all of them decided by `resolve_settings`."""
+    """Make the config of HAXMLNet from settings that `resolve_settings` has resolved."""
     return Config(
         text=TextConfig.of(values),
         tree=TreeConfig.of({"max_fan_out": 16, "label_words": 1000, **values}),
@@ -158,5 +162,5 @@ def linear_tree_config(values: Mapping[str, Any], n_labels: int) -> Config:
 
 
 def linear_hard_negatives(n_labels: int) -> int:
-    """Choose the hard negatives of linear classifiers: with many labels, more take long and gain little."""
+    """Choose the hard negatives of linear classifiers: with many labels, more of them cost time and gain little."""
     return 25 if n_labels <= 10_000 else 10

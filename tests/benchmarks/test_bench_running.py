@@ -113,11 +113,11 @@ def test_peak_memory_counts_children(tmp_path):
 
 
 def test_only_the_time_of_others_makes_the_machine_busy(tmp_path, monkeypatch):
-    busy, own = iter([10.0, 14.0]), iter([1.0, 2.0])
-    monkeypatch.setattr("benchmarks.processes._busy_seconds", lambda: next(busy))
-    monkeypatch.setattr("benchmarks.processes._own_seconds", lambda: next(own))
+    reads = iter([(0.0, 10.0, 1.0), (10.0, 14.0, 2.0)])  # clock, all processes, this one
+    monkeypatch.setattr("benchmarks.processes.OthersClock._read", lambda _: next(reads))
+    monkeypatch.setattr("benchmarks.processes.OthersClock.seconds", lambda _: 10.0)
     watched = watch([sys.executable, "-c", ""], tmp_path / "log", os.environ, tmp_path)
-    assert watched.others_share * watched.seconds * os.cpu_count() == pytest.approx(3)
+    assert watched.others_share * 10 * os.cpu_count() == pytest.approx(3)
 
 
 @needs_proc

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from benchmarks.comparing import with_differences
-from benchmarks.figures import accuracy_time_figure
+from benchmarks.comparing import add_differences
+from benchmarks.figures import draw_accuracy_time
 from benchmarks.judging import METRICS
-from benchmarks.publishing import fulfil, publish, replace_between_markers
+from benchmarks.publishing import make_table, publish, replace_between_markers
 from benchmarks.records import append_record
 from benchmarks.summaries import group_records, run_of
 from benchmarks.tables import ablation_table, accuracy_table, cost_table, difference_table, notes
@@ -51,7 +51,7 @@ def test_ours_come_first_and_seeds_make_one_row():
 @pytest.mark.parametrize("busy", [False, True])
 def test_the_figure_shows_methods_without_a_time_beside_the_scale(busy):
     records = [result("HAXMLNet", 90), result("napkinxc PLT", 80, peer=True, train_seconds=20.0, busy=busy)]
-    drawn = ET.fromstring(accuracy_time_figure(group_records(records)[0]))
+    drawn = ET.fromstring(draw_accuracy_time(group_records(records)[0]))
     words = [element.text for element in drawn.iter() if element.tag.endswith("text")]
     assert "napkinxc PLT" in words
     assert ("not timed" in words) == busy
@@ -107,7 +107,7 @@ def judged(tmp_path):
 
 def test_what_is_significant_is_marked(judged):
     records, work, kept = judged
-    (group,) = with_differences(group_records(records), work, kept)
+    (group,) = add_differences(group_records(records), work, kept)
     assert cells(accuracy_table(group), "HAXMLNet")[1] == "**100.00** †"
     assert cells(accuracy_table(group), "napkinxc PLT")[1] == "50.00"
     points = cells(difference_table(group), "HAXMLNet")[1]
@@ -128,18 +128,18 @@ def test_a_changed_setting_is_compared_with_the_same_method_without_the_change(j
     half = work / "predictions" / f"{run_of(records[1]).file_name}.npz"
     for record in found[1:]:
         (work / "predictions" / f"{run_of(record).file_name}.npz").write_bytes(half.read_bytes())
-    (group,) = with_differences(group_records(list(found)), work, kept)
+    (group,) = add_differences(group_records(list(found)), work, kept)
     table = ablation_table(group)
     assert cells(table, "HAXMLNet")[1:] == [*["100.00"] * 6, "-", "-", "-"]
     assert cells(table, "`C=2`")[1] == "50.00"
     assert cells(table, "`C=2`")[7].startswith("-50.00 [-5")
     assert "LinearTree" not in table  # nothing of it was changed
-    assert with_differences(group_records(list(found)), work / "empty", kept) == [group]
+    assert add_differences(group_records(list(found)), work / "empty", kept) == [group]
     # Another change later, when the predictions of the first are no longer at hand, takes nothing from it.
     (work / "predictions" / f"{run_of(changed).file_name}.npz").unlink()
     later = result("LinearTree (C=2)", 50, split="dev")
     (work / "predictions" / f"{run_of(later).file_name}.npz").write_bytes(half.read_bytes())
-    (both,) = with_differences(group_records([*found, later]), work, kept)
+    (both,) = add_differences(group_records([*found, later]), work, kept)
     assert both.changes.keys() == {"HAXMLNet (C=2)", "LinearTree (C=2)"}
     assert both.changes["HAXMLNet (C=2)"] == group.changes["HAXMLNet (C=2)"]
 
@@ -163,9 +163,9 @@ def test_several_changes_are_compared_with_the_most_of_the_first_ones():
 
 def test_differences_are_kept_for_when_predictions_are_not_at_hand(judged, tmp_path):
     records, work, kept = judged
-    first = with_differences(group_records(records), work, kept)
-    assert with_differences(group_records(records), tmp_path / "empty", kept) == first
-    (other,) = with_differences(group_records([*records, result("OneVsRestSVM", 70, peer=True)]), work, kept)
+    first = add_differences(group_records(records), work, kept)
+    assert add_differences(group_records(records), tmp_path / "empty", kept) == first
+    (other,) = add_differences(group_records([*records, result("OneVsRestSVM", 70, peer=True)]), work, kept)
     assert other.differences == {}
     assert "†" not in accuracy_table(other)
 
@@ -173,22 +173,22 @@ def test_differences_are_kept_for_when_predictions_are_not_at_hand(judged, tmp_p
 @pytest.mark.parametrize("folder", ["work", "empty"], ids=["others at hand", "nothing at hand"])
 def test_a_row_without_predictions_leaves_the_others_their_differences(judged, tmp_path, folder):
     records, work, kept = judged
-    (first,) = with_differences(group_records(records), work, kept)
-    (group,) = with_differences(group_records([*records, result("LinearTree", 70)]), tmp_path / folder, kept)
+    (first,) = add_differences(group_records(records), work, kept)
+    (group,) = add_differences(group_records([*records, result("LinearTree", 70)]), tmp_path / folder, kept)
     assert group.differences == first.differences
     assert cells(accuracy_table(group), "LinearTree")[1] == "70.00"
 
 
 def test_a_peer_that_is_best_in_nothing_need_not_be_at_hand(judged, tmp_path):
     records, work, kept = judged
-    (first,) = with_differences(group_records(records), work, kept)
+    (first,) = add_differences(group_records(records), work, kept)
     with_another = group_records([*records, result("OneVsRestSVM", 40, peer=True)])
     for folder in (work, tmp_path / "empty"):  # and later, on another machine
-        (group,) = with_differences(with_another, folder, kept)
+        (group,) = add_differences(with_another, folder, kept)
         assert group.differences == first.differences
     best_in_tail = result("OneVsRestSVM", 40, peer=True)
     best_in_tail["metrics"]["tail P@5"] = 99
-    (group,) = with_differences(group_records([*records, best_in_tail]), work, kept)
+    (group,) = add_differences(group_records([*records, best_in_tail]), work, kept)
     assert group.differences["HAXMLNet"] == {
         metric: value for metric, value in first.differences["HAXMLNet"].items() if metric != "tail P@5"
     }
@@ -198,7 +198,7 @@ def test_only_columns_whose_best_peer_is_not_at_hand_have_no_marks(judged):
     records, work, kept = judged
     best_in_one = result("OneVsRestSVM", 40, peer=True)
     best_in_one["metrics"]["PSP@1"] = 60
-    (group,) = with_differences(group_records([*records, best_in_one]), work, kept)
+    (group,) = add_differences(group_records([*records, best_in_one]), work, kept)
     rows = {
         name: cells(table, "HAXMLNet")
         for name, table in (("all", accuracy_table(group)), ("gaps", difference_table(group)))
@@ -211,9 +211,9 @@ def test_only_columns_whose_best_peer_is_not_at_hand_have_no_marks(judged):
 
 def test_rows_that_changed_lose_their_differences(judged, tmp_path):
     records, work, kept = judged
-    with_differences(group_records(records), work, kept)
+    add_differences(group_records(records), work, kept)
     changed = [result("HAXMLNet", 90), records[1]]
-    (group,) = with_differences(group_records(changed), tmp_path / "empty", kept)
+    (group,) = add_differences(group_records(changed), tmp_path / "empty", kept)
     assert "HAXMLNet" not in group.differences
 
 
@@ -255,7 +255,7 @@ def test_a_marker_without_end_is_named_by_its_line(page):
 @pytest.mark.parametrize("wish", ["accuracy", "colors/test beauty", "everything"])
 def test_an_unknown_wish_is_refused(wish):
     with pytest.raises(DataError, match="accuracy, frequency"):
-        fulfil(wish, group_records([result("HAXMLNet", 90)]), "figures")
+        make_table(wish, group_records([result("HAXMLNet", 90)]), "figures")
 
 
 def test_tables_and_figures_are_written(tmp_path, capsys):

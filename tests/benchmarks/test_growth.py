@@ -6,30 +6,28 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 import torch
-from benchmarks.growth import growth_figure, main, round_numbers, statistics_of, step_figures, steps_in_all, table_line
-from benchmarks.speed.flops import Call
+from benchmarks.growth import divide_by_documents, draw_growth, main, round_numbers, statistics_of, total_steps
+from benchmarks.speed.flops import EncoderCall, HeadCall
 from benchmarks.speed.models import fewest_documents
 from benchmarks.speed.training import WARM_UP
 from benchmarks.synthetic import SyntheticData
 
 from benchmarks import growth
 from haxmlnet.data.tokens import similar_length_batches
-from haxmlnet.network.encoder import BiLSTMEncoder
-from haxmlnet.network.head import LabelHead
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def row(n_labels, training_ms=8.0, batch_ms=0.5, linear_ms=0.1):
+def row(n_labels, training_ms=8.0, batch_ms=0.5):
     return {
         "labels": n_labels, "levels": "16 > 256", "documents": 1200, "nodes_scored": 400.4, "training_ms": training_ms,
-        "batch_ms": batch_ms, "single_ms": 5.0, "linear_ms": linear_ms, "peak_gigabytes": 1.0,
+        "batch_ms": batch_ms, "single_ms": 5.0, "peak_gigabytes": 1.0,
     }  # fmt: skip
 
 
 def test_the_figure_has_a_point_of_each_line_for_each_size_in_order():
     rows = [row(4_000, 8.0, 0.5), row(40_000, 16.0, 0.7), row(400_000, 32.0, 1.5)]
-    root = ElementTree.fromstring(growth_figure(rows))
+    root = ElementTree.fromstring(draw_growth(rows))
     circles = [(float(circle.get("cx")), float(circle.get("cy"))) for circle in root.iter(f"{SVG}circle")]
     training, prediction = circles[:3], circles[3:]
     assert len(training) == len(prediction) == 3
@@ -45,7 +43,7 @@ def test_the_figure_has_a_point_of_each_line_for_each_size_in_order():
 
 
 def test_one_size_can_be_drawn():
-    assert growth_figure([row(1_000, 1.0, 1.0)]).count("<circle") == 2
+    assert draw_growth([row(1_000, 1.0, 1.0)]).count("<circle") == 2
 
 
 def test_axes_go_from_a_round_number_to_a_round_number():
@@ -60,25 +58,22 @@ def test_the_documents_have_all_labels_and_are_enough_for_the_steps_of_one_pass(
         assert len(set(SyntheticData(statistics).labels("train").indices.tolist())) == n_labels
         n_kept = statistics.n_train - round(0.05 * statistics.n_train)
         batches = similar_length_batches(np.full(n_kept, 50), growth.BATCH_SIZE, np.random.default_rng(0))
-        assert len(batches) >= steps_in_all(steps) > WARM_UP + steps
+        assert len(batches) >= total_steps(steps) > WARM_UP + steps
     assert statistics_of(1_000_000, 1).n_train == fewest_documents(1_000_000, 5.0) == 240_000
 
 
 def test_time_and_scored_nodes_are_divided_by_the_documents_of_the_steps():
-    encoder = BiLSTMEncoder(torch.randn(9, 3), 2, 0.0, 0.0, True, False)
-    heads = [LabelHead(encoder.state_size, n_nodes, (4,), True, False) for n_nodes in (16, 40)]
     lengths = torch.tensor([5, 7])
     candidates = torch.tensor([[1, 2, 3], [4, 4, 4]])  # the second document has one, repeated
-    calls = [Call(encoder, lengths), Call(heads[0], lengths), Call(heads[1], lengths, candidates)]
-    figures = step_figures(calls + calls, [0.5, 1.5])
+    calls = [
+        EncoderCall(lengths, word_size=3, hidden_size=2),
+        HeadCall(lengths, None, 16, 7, [4], True),
+        HeadCall(lengths, candidates, 40, 7, [4], True),
+    ]
+    figures = divide_by_documents(calls + calls, [0.5, 1.5])
     assert figures["training_ms"] == pytest.approx(2000 / 4)
     assert figures["nodes_scored"] == pytest.approx(16 + 2)
     assert figures["words"] == pytest.approx(6)
-
-
-def test_a_missing_linear_part_is_a_dash():
-    assert table_line(row(670_000)).split()[-4:] == ["0.500", "5.00", "0.100", "1.00"]
-    assert table_line(row(670_000, linear_ms=None)).split()[-2] == "-"
 
 
 def test_two_sizes_are_measured_and_drawn(monkeypatch, capsys, tmp_path):

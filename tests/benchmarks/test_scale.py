@@ -1,10 +1,10 @@
-"""The benchmark of the whole way asks for the sizes it was given."""
+"""The benchmark of scale runs every stage at the sizes it was given."""
 
 import json
 
 import pytest
 from benchmarks.scale import main, print_stage, statistics_of
-from benchmarks.scale_stages import TrainingClock, build_tree, prepare_corpus, write_text
+from benchmarks.scale_stages import TrainingClock, prepare_corpus, write_text
 from benchmarks.synthetic import STATISTICS, SyntheticData
 
 from benchmarks import scale
@@ -39,23 +39,12 @@ def test_all_labels_fit_on_few_documents():
     assert statistics_of(AMAZON, 100, 1000, 500, 30, 10).labels_per_document == pytest.approx(5.45)
 
 
-def test_stages_up_to_the_tree_leave_what_the_next_needs(tmp_path):
+def test_text_and_preparation_leave_what_the_next_stage_needs(tmp_path):
     text, judged, corpus = (tmp_path / name for name in ("train.jsonl", "test.jsonl", "corpus"))
     write_text(statistics_of(AMAZON, 600, 400, 800, 30, 20), 0, text, judged)
     assert len(judged.read_text().splitlines()) == 20
     prepared = prepare_corpus(text, corpus)
     assert (prepared["documents"], prepared["labels"]) == (400, 600)
-    figures = build_tree(corpus, {"group_size": 100})
-    assert figures["level_sizes"] == [8, 600]
-    assert set(figures["seconds"]) == {"TF-IDF", "label features", "tree"}
-    assert build_tree(corpus, {"level_sizes": [4, 32]})["level_sizes"] == [4, 32, 600]
-
-
-def test_the_fan_out_is_that_of_training():
-    from benchmarks import scale_stages
-    from haxmlnet.models import tree_model
-
-    assert scale_stages.MAX_FAN_OUT == tree_model.MAX_FAN_OUT
 
 
 @pytest.mark.parametrize(("limit", "code"), [([], 0), (["--limit", "3.5"], 0), (["--limit", "2.9"], 1)])
@@ -63,7 +52,7 @@ def test_the_command_prints_each_stage_and_fails_beyond_the_memory(no_stage_runs
     assert main(["--labels", "50", "--folder", str(tmp_path), *limit]) == code
     *lines, last = capsys.readouterr().out.splitlines()
     stages = [line.split()[0] for line in lines if not line.startswith(" ")]
-    assert stages == ["text", "prepare", "tree", "train", "load,"]
+    assert stages == ["text", "prepare", "train", "load,"]
     found = json.loads(last)
     assert found["labels"] == 50
     assert found["holds"] is (code == 0)
@@ -81,7 +70,7 @@ def test_settings_reach_the_stages_that_train(no_stage_runs, tmp_path):
     main(["--set", "hidden_size=256", "--set", "linear=false", "--steps", "7", "--folder", str(tmp_path)])
     given = {name: arguments[-1] for name, arguments in no_stage_runs}
     expected = {"max_steps": 7, "random_state": 0, "hidden_size": 256, "linear": False}
-    assert given["train_and_save"] == given["build_tree"] == expected
+    assert given["train_and_save"] == expected
 
 
 @pytest.mark.parametrize(("change", "message"), [("bem=3", "no such setting"), ("beam", "NAME=VALUE"), ("beam=0", "1")])
@@ -100,10 +89,10 @@ def test_a_kept_corpus_is_not_made_again(no_stage_runs, capsys, tmp_path):
     no_stage_runs.clear()
     assert main([*command, "--set", "beam=4"]) == 0
     output = capsys.readouterr().out
-    assert [name for name, _ in no_stage_runs] == ["build_tree", "train_and_save", "load_and_judge"]
+    assert [name for name, _ in no_stage_runs] == ["train_and_save", "load_and_judge"]
     assert "prepare (earlier run)" in output
     second = json.loads(output.splitlines()[-1])
-    assert second["stages"]["text"] == {**first["stages"]["text"], "is_kept": True}
+    assert second["stages"]["text"] == {**first["stages"]["text"], "is_found": True}
 
 
 def test_a_kept_corpus_of_other_sizes_is_refused(no_stage_runs, capsys, tmp_path):
@@ -121,10 +110,10 @@ def test_the_markdown_table_has_stages_parts_and_memory(no_stage_runs, tmp_path)
     assert title.startswith("50 labels, 70 synthetic documents")
     assert rows[:2] == ["| stage | seconds | peak, GB | own, GB |", "|---|---:|---:|---:|"]
     assert rows[2:5] == ["| **text** | 3.5 | 3.00 | 1.00 |", "| – a | 1.0 | 2.00 | 0.50 |", "| – b | 2.5 | | |"]
-    assert len(rows) == 2 + 5 * 3
+    assert len(rows) == 2 + 4 * 3
 
 
-def test_the_whole_way_without_a_linear_part_with_the_corpus_of_an_earlier_run(monkeypatch, capsys, tmp_path):
+def test_all_stages_without_a_linear_part_with_the_corpus_of_an_earlier_run(monkeypatch, capsys, tmp_path):
     memory = {"peak_bytes": 1e9, "peak_anonymous_bytes": 1e9}
     monkeypatch.setattr(scale, "run_alone", lambda part, *arguments: {**part(*arguments), **memory})
     settings = [word for setting in TINY_NETWORK for word in ("--set", setting)]
@@ -134,18 +123,19 @@ def test_the_whole_way_without_a_linear_part_with_the_corpus_of_an_earlier_run(m
         stages = json.loads(capsys.readouterr().out.splitlines()[-1])["stages"]
     assert sorted(file.name for file in (tmp_path / "kept").iterdir()) == ["corpus", "made.json", "test.jsonl"]
     training = stages["train and save"]
-    assert training["level_sizes"] == stages["tree"]["level_sizes"] == [16, 120]
+    assert training["level_sizes"] == [16, 120]
     assert training["has_linear_part"] is False
-    # TF-IDF, label features and word vectors are found: those of the tree are those of training.
-    expected = {"tree", "start of the networks", "networks, tree 0", "the rest of training", "save"}
-    assert set(training["seconds"]) == expected
+    # TF-IDF, label features and word vectors are found beside the corpus.
+    expected = {"networks, tree 0", "the rest of training", "save"}
+    assert set(training["seconds"]) >= expected
+    assert not {"TF-IDF", "label features", "word vectors"} & set(training["seconds"])
     assert all(seconds >= 0 for seconds in training["seconds"].values())
     total = sum(training["seconds"].values()) - training["seconds"]["save"]
     assert total == pytest.approx(training["seconds_of_training"], rel=0.01)
     assert 0 < training["seconds_of_a_step"] < training["seconds"]["networks, tree 0"]
     assert training["planned_bytes"] > 0
     assert training["memory"]  # of stages that take longer than it takes to sample once
-    assert set(training["memory"]) <= expected
+    assert set(training["memory"]) <= set(training["seconds"])
     assert all(peak["resident"] >= peak["own"] > 0 for peak in training["memory"].values())
     assert stages["load, predict, evaluate"]["documents"] == 20
 

@@ -15,27 +15,20 @@ from benchmarks.inputs import write_documents, write_features
 from benchmarks.speed import __main__ as speed
 from benchmarks.speed import many_documents, neural_peer, one_document, training
 from benchmarks.speed.documents import first_documents, part_of
-from benchmarks.speed.flops import (
-    FORWARD_AND_BACKWARD,
-    distinct_in_rows,
-    head_operations,
-    recorded_calls,
-    total_operations,
-)
-from benchmarks.speed.metrics import made_up_ranking
-from benchmarks.speed.models import SMALL, keep_model, texts_of_length
+from benchmarks.speed.flops import FORWARD_AND_BACKWARD, HeadCall, count_operations, record_calls
+from benchmarks.speed.metrics import make_ranking
+from benchmarks.speed.models import SMALL, texts_of_length
 from benchmarks.speed.row import Row, Run, Unavailable, at_least, at_most, median_seconds, run_command
 from benchmarks.speed.tree import in_group_cosine
 from benchmarks.synthetic import Statistics, SyntheticData
 from benchmarks.synthetic_text import made_up_words
 from torch.utils.flop_counter import FlopCounterMode
 
+from haxmlnet import LinearTree, prepare
 from haxmlnet.data import Document
-from haxmlnet.models.linear_tree import LinearTree
 from haxmlnet.network.encoder import BiLSTMEncoder
 from haxmlnet.network.head import LabelHead
 from haxmlnet.network.network import LabelAttentionNetwork
-from haxmlnet.text.prepare import prepare
 
 
 def test_in_group_cosine_is_the_mean_of_the_cosines_with_the_centres():
@@ -50,10 +43,10 @@ def test_in_group_cosine_is_the_mean_of_the_cosines_with_the_centres():
     assert in_group_cosine(sp.csr_array(rows), groups) == pytest.approx(np.mean(cosines))
 
 
-def test_a_made_up_ranking_has_each_label_once_and_some_true_ones():
+def test_a_make_ranking_has_each_label_once_and_some_true_ones():
     rng = np.random.default_rng(0)
     truth = sp.csr_array((rng.random((300, 50)) < 0.1).astype(np.float32))
-    ids = made_up_ranking(truth, rng)
+    ids = make_ranking(truth, rng)
     assert ids.shape == (300, 5)
     assert all(len(set(row)) == 5 for row in ids.tolist())
     assert ids.min() >= 0
@@ -160,37 +153,35 @@ def run_network(network, tokens, lengths, candidates):
 def test_operations_are_those_that_torch_counts():
     network, tokens, lengths = tiny_network(), torch.randint(1, 50, (4, 7)), torch.full((4,), 7)
     candidates = torch.stack([torch.randperm(40)[:12] for _ in range(4)])
-    # Torch sees the products of an LSTM only where oneDNN does not take all of it.
+    # Torch sees the matmuls of an LSTM only where oneDNN does not take all of it.
     with torch.backends.mkldnn.flags(enabled=False), FlopCounterMode(display=False) as counter:
-        with recorded_calls() as calls:
+        with record_calls() as calls:
             result = run_network(network, tokens, lengths, candidates)
         forward = counter.get_total_flops()
         result.backward()
-    own_outputs = 2 * 4 * (16 + 12) * 5  # products element by element, which torch does not count
-    first_states = 2 * 2 * 4 * (4 * 8) * 8  # products with the zeros before the first word, which we do not count
-    needed = total_operations(calls).total - own_outputs
+    own_outputs = 2 * 4 * (16 + 12) * 5  # elementwise products, which torch does not count
+    first_states = 2 * 2 * 4 * (4 * 8) * 8  # with the zeros before the first word, which we do not count
+    needed = count_operations(calls).total - own_outputs
     assert forward == needed + first_states
-    # These zeros need no gradient, but torch computes what they add to that of the weights. On the way back, the own
-    # outputs of all nodes get their gradients by a product that torch counts.
-    own_gradients = 2 * 4 * 16 * 5
-    assert counter.get_total_flops() == FORWARD_AND_BACKWARD * needed + 2 * first_states + own_gradients
+    # These zeros need no gradient, but torch computes what they add to that of the weights.
+    assert counter.get_total_flops() == FORWARD_AND_BACKWARD * needed + 2 * first_states
 
 
 def test_padding_and_absent_candidates_are_no_useful_operations():
     network = tiny_network()
-    with recorded_calls() as calls:
+    with record_calls() as calls:
         run_network(network, torch.ones(1, 9, dtype=torch.int64), torch.tensor([4]), torch.tensor([[3, 8, 5, 3, 3]]))
-    with recorded_calls() as plain:
+    with record_calls() as plain:
         run_network(network, torch.ones(1, 4, dtype=torch.int64), torch.tensor([4]), torch.tensor([[3, 8, 5]]))
-    assert total_operations(calls) == total_operations(plain)
+    assert count_operations(calls) == count_operations(plain)
 
 
 def test_the_first_layer_counts_where_it_needs_less():
     # One node and many words: first the weighted sum (2 x 10 x 4 a side), then the layer (2 x 4 x 3).
-    few_nodes = head_operations(torch.tensor([10]), torch.tensor([1]), 4, [3], own_outputs=False)
+    few_nodes = HeadCall(torch.tensor([10]), None, 1, 4, [3], own_outputs=False).count()
     assert (few_nodes.attention, few_nodes.layers) == (2 * 10 * 4 + 2 * 10 * 4, 2 * 4 * 3 + 2 * 3)
     # Many nodes: the layer of each word first (2 x 10 x 4 x 3), then sums that are three wide.
-    many_nodes = head_operations(torch.tensor([10]), torch.tensor([100]), 4, [3], own_outputs=False)
+    many_nodes = HeadCall(torch.tensor([10]), None, 100, 4, [3], own_outputs=False).count()
     assert (many_nodes.attention, many_nodes.layers) == (2 * 1000 * (4 + 3), 2 * 10 * 4 * 3 + 2 * 100 * 3)
 
 
@@ -232,17 +223,17 @@ def test_every_document_has_as_many_candidates_as_the_peer_takes(data, tmp_path,
     run = Run(tmp_path, data=data)
     train, judged = (first_documents(run, "eurlex57k", split, 20) for split in ("train", "test"))
     neural_peer.write_inputs(tmp_path, train, judged, 0)
-    with recorded_calls() as calls:
-        figures = neural_peer.own_speed(tmp_path, 1, 0)
+    with record_calls() as calls:
+        figures = neural_peer.measure_variants(tmp_path, 1, 0)
     n_labels = len({label for document in train for label in document.labels})
     assert figures["labels"] == n_labels
     # The peer halves the labels until no cluster has more than four, and takes three clusters of the largest size.
     assert figures["groups"] / 2 * 4 < n_labels <= figures["groups"] * 4
     assert figures["candidates"] == 3 * math.ceil(n_labels / figures["groups"]) < n_labels
     # The candidates of a prediction are inference tensors.
-    given = [call.candidates for call in calls if call.candidates is not None]
-    trained = [candidates for candidates in given if not candidates.is_inference()]
-    assert {int(count) for of_batch in trained for count in distinct_in_rows(of_batch)} == {figures["candidates"]}
+    given = [call for call in calls if isinstance(call, HeadCall) and call.candidates is not None]
+    trained = [call for call in given if not call.candidates.is_inference()]
+    assert {int(count) for call in trained for count in call.n_scored()} == {figures["candidates"]}
     assert all(rate > 0 for name in neural_peer.VARIANTS for rate in figures[name].values())
 
 
@@ -262,19 +253,19 @@ for seconds, _ in zip(itertools.count(1), sys.stdin):
     return path
 
 
-@pytest.mark.parametrize("numbers", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("ending", ["", "sys.exit('out of luck')"], ids=["answers", "fails"])
-def test_the_peer_predicts_in_turn_or_is_unavailable(ending, numbers, tmp_path, monkeypatch):
-    monkeypatch.setattr(neural_peer, "numbers_of", lambda precision: numbers)
+def test_the_peer_predicts_in_turn_or_is_unavailable(ending, dtype, tmp_path, monkeypatch):
+    monkeypatch.setattr(neural_peer, "dtype_of", lambda precision: dtype)
     peer = stand_in_for_the_peer(tmp_path / "peer", ending)
     monkeypatch.setattr(neural_peer, "NEURAL_PEERS_PYTHON", peer)
-    monkeypatch.setattr(neural_peer, "_prepared", lambda *_: (None, [], dict))
-    monkeypatch.setattr(neural_peer, "_trained", lambda *_: (10.0, lambda: 0.5))
+    monkeypatch.setattr(neural_peer, "prepare_ours", lambda *_: (None, [], {}))
+    monkeypatch.setattr(neural_peer, "train_ours", lambda *_: (10.0, lambda: 0.5))
     figures = neural_peer.compare(tmp_path, tmp_path / "task.json", 1, 0, rounds=3)
     if ending:
         assert figures == {"unavailable": "LibMultiLabel ended with 1: out of luck"}
         return
-    assert ("float32" in figures) is (numbers == "bfloat16")
+    assert ("float32" in figures) is (dtype == "bfloat16")
     for compared in (figures, figures.get("float32", figures)):
         assert compared["training_ratio"] == pytest.approx(10.0 / 2.0)
         assert compared["prediction_ratio"] == pytest.approx(4.0)
@@ -327,12 +318,11 @@ def test_texts_have_the_length_asked_for_and_words_of_the_vocabulary(tmp_path):
 @pytest.fixture
 def linear_tree(data, tmp_path):
     documents = [json.loads(line) for line in (data / "cve_products/train.jsonl").read_text().splitlines()]
-    model = LinearTree().fit([d["text"] for d in documents], [d["labels"] for d in documents])
-    keep_model(model, tmp_path / "model")
+    LinearTree().fit([d["text"] for d in documents], [d["labels"] for d in documents]).save(tmp_path / "model")
     return tmp_path / "model"
 
 
-def test_a_kept_model_is_timed_on_one_and_on_many_documents(linear_tree, data):
+def test_a_saved_model_is_timed_on_one_and_on_many_documents(linear_tree, data):
     one = one_document.predict_one_by_one(linear_tree, ["some words"] * (one_document.WARM_UP + 5), 1)
     assert one["texts"] == 5
     assert 0 < one["median_ms"] <= one["slowest_ms"]
@@ -355,10 +345,10 @@ def test_a_tree_alone_is_trained_on_the_features_of_the_bench_and_timed_on_them(
 def test_the_large_model_may_take_twice_as_long_as_the_small_one(tmp_path, monkeypatch):
     def measured(run, method, size):
         ms = 8.0 if size is SMALL else 17.0
-        parts = {"has_linear_part": True} if method == "HAXMLNet" else {}
-        return {"median_ms": ms, "slowest_ms": 2 * ms, "labels": size.statistics.n_labels, "texts": 1, **parts}
+        figures = {"labels": size.statistics.n_labels, "texts": 1, "has_linear_part": True}
+        return {"median_ms": ms, "slowest_ms": 2 * ms, **figures}
 
-    monkeypatch.setattr(one_document, "_measured", measured)
+    monkeypatch.setattr(one_document, "_measure", measured)
     rows = [row for row in one_document.one_document(Run(tmp_path)) if row.reached is not None]
     assert [(row.value, row.target, row.reached) for row in rows] == [(8.0, "<= 10", True), (17.0, "<= 16", False)]
 
@@ -368,7 +358,8 @@ def test_the_median_of_the_ratios_of_rounds_counts(tmp_path, monkeypatch):
     monkeypatch.setattr(many_documents, "run_alone", lambda *_: {"seconds": next(own), "documents": 100})
     monkeypatch.setattr(many_documents, "run_command", lambda _: json.dumps({"seconds": next(peer)}))
     run, predict = Run(tmp_path, rounds=3), many_documents.predict_all
-    row = many_documents._compared(run, "ours", predict, tmp_path, tmp_path, tmp_path, 20.0)
+    given = many_documents.Peer(tmp_path / "task.json", tmp_path, tfidf_ms=20.0)
+    row = many_documents.compare(run, "ours", predict, tmp_path, given)
     assert (row.value, row.reached) == (1.0, True)
     assert row.details["ratio_with_tfidf"] == 2.0
     assert row.details["documents_per_second"] == 50.0

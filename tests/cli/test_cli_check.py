@@ -25,16 +25,16 @@ def test_bad_data_is_reported_with_examples_and_advice(cli: Cli, in_folder: Path
     outcome = cli("check", "a.csv")
     assert (outcome.code, outcome.err) == (0, "")
     assert "a.csv: 4 documents, 3 labels" in outcome.out
-    assert "a.csv: lines that cannot be read: 1. Mend them" in outcome.out
+    assert "a.csv: lines that cannot be read: 1. Fix them" in outcome.out
     assert "  a.csv:5: the header has 2 columns, got 1 in ['bad']." in outcome.out
-    for words in ("empty text: 1.", "without labels: 1.", "texts that were there before: 1."):
+    for words in ("empty text: 1.", "without labels: 1.", "duplicate texts: 1."):
         assert words in outcome.out
 
 
-def test_good_data_has_nothing_to_mend(cli: Cli, in_folder: Path) -> None:
+def test_good_data_has_nothing_to_fix(cli: Cli, in_folder: Path) -> None:
     write_jsonl(Path("a.jsonl"), documents(12))
     outcome = cli("check", "a.jsonl", "--quiet")
-    assert outcome.out.endswith("Nothing to mend.\n")
+    assert outcome.out.endswith("Nothing to fix.\n")
     assert "12 documents, 12 labels" in outcome.out
     assert "#" * 40 in outcome.out
 
@@ -44,8 +44,8 @@ def test_test_documents_are_compared(cli: Cli, in_folder: Path) -> None:
     Path("test.csv").write_text('text,labels\nt,"new\nlabel"\n')
     for test in ("test.csv", "."):
         outcome = cli("check", ".", "--test", test)
-        assert "train and test: test texts that are in training, too: 1." in outcome.out
-        assert "train and test: labels of test that training lacks: 1." in outcome.out
+        assert "train and test: test texts that are also in training: 1." in outcome.out
+        assert "train and test: test labels that are not in training: 1." in outcome.out
         assert "  'new\\nlabel'\n" in outcome.out
         assert "train.csv: 2 documents, 2 labels" in outcome.out
         assert "test.csv: 1 documents, 1 labels" in outcome.out
@@ -86,15 +86,17 @@ def test_sparse_files_are_counted_by_features(cli: Cli, in_folder: Path) -> None
     assert "features per document" in outcome.out
     assert "words per document" not in outcome.out
     assert "  train.txt:3: the value of a feature must be a finite number, got '2:x'." in outcome.out
-    for words in ("documents without features: 1.", "rows of features that were there before: 1."):
+    for words in ("documents without features: 1.", "duplicate rows of features: 1."):
         assert f"train.txt: {words}" in outcome.out
-    assert "train and test: test rows that are in training, too: 1." in outcome.out
-    assert "train and test: labels of test that training lacks: 1." in outcome.out
+    assert "train and test: test rows that are also in training: 1." in outcome.out
+    assert "train and test: test labels that are not in training: 1." in outcome.out
     (report,) = cli("check", "train.txt", "--json").objects
     assert report["data"]["features_per_document"] == {"mean": 1.33, "median": 2, "min": 0, "max": 2}
     assert report["data"]["bad_lines"]["count"] == 1
     Path("a.csv").write_text("text,labels\nt,x\n")
-    cli("check", "train.txt", "--test", "a.csv").assert_refused("a.csv: has texts, but train.txt has rows. Give both")
+    cli("check", "train.txt", "--test", "a.csv").assert_refused(
+        "a.csv: has texts, but train.txt has rows. Give rows for both"
+    )
 
 
 def test_what_cannot_be_read_at_all_is_one_line(cli: Cli, in_folder: Path) -> None:

@@ -56,9 +56,9 @@ def test_times_are_not_taken_of_what_does_not_fit(cli: Cli) -> None:
 def test_data_is_counted_and_timed(cli: Cli, train_file: Path) -> None:
     outcome = cli("plan", train_file, *SMALL, "--group-size", "4", "--quiet")
     assert (outcome.code, outcome.err) == (0, "")
-    assert "60 documents with 2 of 12 labels and 6 words each, 6 of them read; 50 different words" in outcome.out
+    assert "60 documents with 2 of 12 labels and 6 words each, 6 of them read; 50 distinct words" in outcome.out
     assert "expected time on this machine" in outcome.out
-    assert "ms for each document" in outcome.out
+    assert "ms per document" in outcome.out
 
 
 @pytest.mark.usefixtures("plenty")

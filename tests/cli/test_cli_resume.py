@@ -22,7 +22,7 @@ Start = Callable[..., "subprocess.Popen[bytes]"]
 # matters: gradients are clipped at each step, and the model is the average of the weights after 45, 60 and 75.
 LONG = [
     *SMALL, "--batch-size", "4", "--epochs", "5", "--n-trees", "2", "--group-size", "4", "--averaging-start", "0.5",
-    "--validation-fraction", "0", "--checkpoint-seconds", "0", "--random-state", "5", "--gradient-clip", "0.8",
+    "--validation-fraction", "0", "--checkpoint-seconds", "0", "--random-state", "5", "--adaptive-clip", "0.8",
     "--learning-rate", "0.01", "--quiet",
 ]  # fmt: skip
 PARTS = ["tree 0", "tree 1"]
@@ -78,7 +78,7 @@ def test_interrupted_by_the_user(cli: Cli, start: Start, train_file: Path, tmp_p
     message = process.communicate(timeout=60)[1].decode()
     assert process.returncode == 130
     assert message.startswith("haxmlnet: stopped")
-    assert message.endswith(f"go on with: haxmlnet {' '.join(str(word) for word in command)} --resume\n")
+    assert message.endswith(f"continue with: haxmlnet {' '.join(str(word) for word in command)} --resume\n")
     assert message.count("\n") == 1
     assert (tmp_path / "m.training" / f"{PARTS[1]}.unfinished.safetensors").is_file()
     assert not out.exists()

@@ -1,162 +1,118 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
-from haxmlnet.network.products import has_short_products
 from torch import Tensor, nn
 
-from haxmlnet.network import attention
-from haxmlnet.network.attention import attention_weights, label_attention, padding_mask
+from haxmlnet.cpu import document_attention
+from haxmlnet.cpu.document_attention import attend_at_once, attend_by_document, goes_by_document, sums_of_documents
+from haxmlnet.cpu.lstm_inference import MIN_BATCH
+from haxmlnet.cpu.matmul import has_bfloat16_matmul
+from haxmlnet.network.attention import label_attention
 
-B, T, H, V, C = 4, 7, 6, 3, 5
+B, T, H, V, C, N = 4, 7, 6, 3, 5, 9
 LENGTHS = torch.tensor([7, 1, 4, 6])
+COUNTS = [5, 3, 1, 2]
+PRESENT = torch.arange(C) < torch.tensor(COUNTS)[:, None]
 
 
 def random(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
-def reference(queries: Tensor, states: Tensor, values: Tensor, lengths: Tensor) -> Tensor:
-    result = torch.zeros(len(states), queries.shape[-2], values.shape[-1], dtype=torch.float64)
-    for b, length in enumerate(lengths.tolist()):
-        own = queries if queries.dim() == 2 else queries[b]
-        for c, query in enumerate(own.double()):
-            weights = [torch.exp(query @ states[b, t].double()) for t in range(length)]
-            for t, weight in enumerate(weights):
-                result[b, c] += weight / sum(weights) * values[b, t].double()
-    return result.float()
+def at_once(queries: Tensor, states: Tensor, values: Tensor) -> Tensor:
+    return attend_at_once(queries, states, values, LENGTHS)
 
 
-N = 9
-CANDIDATES = torch.tensor([[0, 1, 2, 3, 4], [8, 7, 6, 5, 4], [3, 1, 4, 1, 5], [2, 2, 2, 2, 2]])
-"""Of a table of nine queries."""
-ways = pytest.mark.parametrize(
-    ("max_plain", "least_of_a_document"),
-    [(2**23, 2**60), (0, 2**60), (2**23, 0), (0, 0)],
-    ids=["plain", "fused", "by document", "by document, weights not kept"],
+def by_document(queries: Tensor, states: Tensor, values: Tensor) -> Tensor:
+    return attend_by_document(queries, states, values, LENGTHS, [C] * B)
+
+
+forms = pytest.mark.parametrize(
+    ("form", "max_held"),
+    [(at_once, 2**23), (by_document, 2**23), (by_document, 0)],
+    ids=["at once", "by document", "by document, weights not held"],
 )
-who = pytest.mark.parametrize("candidates", [CANDIDATES, None], ids=["own queries", "shared queries"])
+shapes = pytest.mark.parametrize("shape", [(B, C, H), (C, H)], ids=["own queries", "shared queries"])
+Form = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
-@pytest.fixture
-def table() -> nn.Embedding:
-    return nn.Embedding(N, H, _weight=random(N, H))
+@shapes
+@forms
+def test_sums_and_gradients_are_those_of_the_plain_form(monkeypatch, form: Form, max_held, shape):
+    monkeypatch.setattr(document_attention, "MAX_HELD_WEIGHTS", max_held)
+    inputs = [x.requires_grad_() for x in (random(*shape), random(B, T, H, seed=1), random(B, T, V, seed=2))]
+    wanted = random(B, 1, V, seed=3)
+    own, expected = form(*inputs), label_attention(*inputs, LENGTHS)
+    torch.testing.assert_close(own, expected, rtol=1e-5, atol=1e-5)
+    gradients, expected_gradients = (torch.autograd.grad((x * wanted).sum(), inputs) for x in (own, expected))
+    torch.testing.assert_close(gradients, expected_gradients, rtol=1e-4, atol=1e-6)
+    for gradient in gradients[1:]:
+        assert not gradient[torch.arange(T) >= LENGTHS[:, None]].any()
 
 
-def take_way(monkeypatch: pytest.MonkeyPatch, max_plain: int, least_of_a_document: int) -> None:
-    monkeypatch.setattr(attention, "MAX_PLAIN_WEIGHTS", max_plain)
-    monkeypatch.setattr(attention, "LEAST_OF_A_DOCUMENT", least_of_a_document)
-    monkeypatch.setattr(attention, "LEAST_DOCUMENTS", B)
+@pytest.mark.skipif(not has_bfloat16_matmul(), reason="this processor has no bfloat16")
+@shapes
+@forms
+def test_bfloat16_is_near(monkeypatch, form: Form, max_held, shape):
+    monkeypatch.setattr(document_attention, "MAX_HELD_WEIGHTS", max_held)
+    queries, states, values = random(*shape), random(B, T, H, seed=1), random(B, T, V, seed=2)
 
-
-@pytest.mark.parametrize("n_values", [V, H, 2 * H], ids=["narrower", "as wide", "wider"])
-@ways
-@who
-@pytest.mark.parametrize("with_gradients", [True, False])
-def test_attention_equals_the_formula(
-    monkeypatch, table, with_gradients, candidates, max_plain, least_of_a_document, n_values
-):
-    take_way(monkeypatch, max_plain, least_of_a_document)
-    states, values = random(B, T, H, seed=1), random(B, T, n_values, seed=2)
-    with torch.set_grad_enabled(with_gradients):
-        result = label_attention(table, candidates, states, values, LENGTHS)
-    queries = table.weight.detach() if candidates is None else table.weight.detach()[candidates]
-    torch.testing.assert_close(result.detach(), reference(queries, states, values, LENGTHS), rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.skipif(not has_short_products(), reason="this processor does not multiply numbers of 16 bits")
-@ways
-@who
-@pytest.mark.parametrize("with_gradients", [True, False])
-def test_sums_and_gradients_of_numbers_of_16_bits_are_near(
-    monkeypatch, table, with_gradients, candidates, max_plain, least_of_a_document
-):
-    take_way(monkeypatch, max_plain, least_of_a_document)
-    states, values = random(B, T, H, seed=1).bfloat16(), random(B, T, V, seed=2).bfloat16()
-
-    def of_kind(kind: torch.dtype) -> tuple[Tensor, ...]:
-        inputs = [x.to(kind).requires_grad_(with_gradients) for x in (states, values)]
-        with torch.set_grad_enabled(with_gradients):
-            sums = label_attention(table, candidates, *inputs, LENGTHS)
+    def of_dtype(dtype: torch.dtype) -> tuple[Tensor, ...]:
+        inputs = [
+            x.requires_grad_() for x in (queries.clone(), states.bfloat16().to(dtype), values.bfloat16().to(dtype))
+        ]
+        sums = form(*inputs)
         assert sums.dtype == torch.float32
-        gradients = torch.autograd.grad(sums.square().sum(), [table.weight, *inputs]) if with_gradients else ()
-        assert [gradient.dtype for gradient in gradients] == [torch.float32, kind, kind][: len(gradients)]
+        gradients = torch.autograd.grad(sums.square().sum(), inputs)
+        assert [gradient.dtype for gradient in gradients] == [torch.float32, dtype, dtype]
         return sums.detach(), *(gradient.float() for gradient in gradients)
 
-    torch.testing.assert_close(of_kind(torch.bfloat16), of_kind(torch.float32), rtol=0.05, atol=0.06)
+    torch.testing.assert_close(of_dtype(torch.bfloat16), of_dtype(torch.float32), rtol=0.05, atol=0.06)
 
 
-@ways
-def test_absent_candidates_change_nothing_for_the_others(monkeypatch, table, max_plain, least_of_a_document):
-    take_way(monkeypatch, max_plain, least_of_a_document)
-    present = [5, 3, 1, 2]
-    states, values = random(B, T, H, seed=1).requires_grad_(), random(B, T, V, seed=2)
-    kept = torch.arange(C) < torch.tensor(present)[:, None]
+def test_candidates_that_are_not_looked_at_change_nothing_for_the_others():
+    inputs = [x.requires_grad_() for x in (random(B, C, H), random(B, T, H, seed=1), random(B, T, V, seed=2))]
+    own = attend_by_document(*inputs, LENGTHS, COUNTS)
+    assert not own[~PRESENT].any()
+    expected = label_attention(*inputs, LENGTHS)
+    gradients = [torch.autograd.grad(x[PRESENT].square().sum(), inputs) for x in (own, expected)]
+    torch.testing.assert_close(own[PRESENT], expected[PRESENT], rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-6)
 
-    def of_present(n_present: list[int] | None) -> tuple[Tensor, ...]:
-        sums = label_attention(table, CANDIDATES, states, values, LENGTHS, n_present)[kept]
-        with torch.no_grad():
-            without_gradients = label_attention(table, CANDIDATES, states, values, LENGTHS, n_present)[kept]
-        return sums, without_gradients, *torch.autograd.grad(sums.square().sum(), [table.weight, states])
 
-    torch.testing.assert_close(of_present(present), of_present(None), rtol=1e-5, atol=1e-6)
+@torch.no_grad()
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("has_candidates", [True, False])
+@pytest.mark.parametrize("n_documents", [B, MIN_BATCH])
+def test_sums_of_one_document_after_the_other(n_documents, has_candidates, dtype):
+    if dtype == torch.bfloat16 and not has_bfloat16_matmul():
+        pytest.skip("this processor has no bfloat16")
+    lengths, counts = LENGTHS.repeat(2)[:n_documents], (COUNTS * 2)[:n_documents]
+    table, states, values = nn.Embedding(N, H), random(n_documents, T, H), random(n_documents, T, V, seed=1)
+    candidates = torch.randint(N, (n_documents, C)) if has_candidates else None
+    counts = counts if has_candidates else [N] * n_documents
+    queries = table.weight if candidates is None else table(candidates)
+    expected = label_attention(queries, states, values, lengths)
+    found = sums_of_documents(table, candidates, states.to(dtype), values.to(dtype), lengths, counts)
+    close = {"rtol": 1e-5, "atol": 1e-6} if dtype == torch.float32 else {"rtol": 0.03, "atol": 0.05}
+    for sums, row, count in zip(found, expected, counts, strict=True):
+        torch.testing.assert_close(sums, row[:count], **close)
 
 
 @pytest.mark.parametrize(
-    ("max_plain", "least_of_a_document", "expected"),
+    ("n_documents", "max_held", "min_operations", "expected"),
     [
-        (B * C * T, 2 * C * T * H + 1, []),
-        (B * C * T - 1, 2 * C * T * H + 1, ["fused"]),
-        (B * C * T, 2 * C * T * H, ["by document"]),
+        (MIN_BATCH, MIN_BATCH * C * T, 2 * C * T * H + 1, False),
+        (MIN_BATCH, MIN_BATCH * C * T - 1, 2 * C * T * H + 1, True),
+        (MIN_BATCH, MIN_BATCH * C * T, 2 * C * T * H, True),
+        (MIN_BATCH - 1, MIN_BATCH * C * T, 2 * C * T * H, False),
     ],
-    ids=["small", "many weights", "large documents"],
+    ids=["small", "many weights", "large documents", "few documents"],
 )
-def test_the_way_depends_on_the_size(monkeypatch, table, max_plain, least_of_a_document, expected):
-    taken: list[str] = []
-    take_way(monkeypatch, max_plain, least_of_a_document)
-    monkeypatch.setattr(attention, "_fused_attention", lambda *parts: taken.append("fused") or torch.zeros(1))
-    monkeypatch.setattr(attention._ByDocument, "apply", lambda *parts: taken.append("by document"))
-    label_attention(table, CANDIDATES, random(B, T, H), random(B, T, V), LENGTHS)
-    assert taken == expected
-
-
-@ways
-@who
-def test_gradients_are_those_of_the_plain_formula_and_those_of_padding_zero(
-    monkeypatch, table, candidates, max_plain, least_of_a_document
-):
-    states, values, wanted = random(B, T, H, seed=1), random(B, T, V, seed=2), random(B, 1, V, seed=3)
-
-    def gradients() -> list[Tensor]:
-        inputs = [table.weight, states.clone().requires_grad_(), values.clone().requires_grad_()]
-        sums = label_attention(table, candidates, *inputs[1:], LENGTHS)
-        return list(torch.autograd.grad((sums * wanted).sum(), inputs))
-
-    take_way(monkeypatch, 2**23, 2**60)
-    expected = gradients()
-    take_way(monkeypatch, max_plain, least_of_a_document)
-    found = gradients()
-    for own, plain in zip(found, expected, strict=True):
-        torch.testing.assert_close(own, plain, rtol=1e-4, atol=1e-6)
-    padding = ~padding_mask(LENGTHS, T)
-    for gradient in found[1:]:
-        assert not gradient[padding].any()
-        assert gradient[~padding].any()
-
-
-@pytest.mark.parametrize("shape", [(B, C, H), (C, H)])
-def test_weights_are_a_distribution_over_the_words(shape):
-    weights = attention_weights(random(*shape), random(B, T, H, seed=1), LENGTHS)
-    assert weights.shape == (B, C, T)
-    torch.testing.assert_close(weights.sum(-1), torch.ones(B, C))
-    assert not weights.transpose(1, 2)[~padding_mask(LENGTHS, T)].any()
-    # A document of one word has no choice.
-    torch.testing.assert_close(weights[1, :, 0], torch.ones(C))
-
-
-def test_padding_mask():
-    assert padding_mask(torch.tensor([2, 3, 1]), 3).tolist() == [
-        [True, True, False],
-        [True, True, True],
-        [True, False, False],
-    ]
+def test_the_size_decides(monkeypatch, n_documents, max_held, min_operations, expected):
+    monkeypatch.setattr(document_attention, "MAX_HELD_WEIGHTS", max_held)
+    monkeypatch.setattr(document_attention, "MIN_OPERATIONS", min_operations)
+    assert goes_by_document(random(n_documents, T, H), C) == expected

@@ -13,9 +13,9 @@ from haxmlnet.data.arrays import (
     DESCRIPTION,
     GrowingArray,
     csr_view,
-    made_once,
     map_array,
     map_bytes,
+    open_or_fill,
     read_seal,
     release_pages,
     seal,
@@ -87,9 +87,9 @@ def never(directory: Path) -> None:
     raise AssertionError("made again")
 
 
-def test_a_directory_is_made_once(tmp_path):
-    assert made_once(tmp_path / "a" / "x", open_directory, fill) == list(range(10))
-    assert made_once(tmp_path / "a" / "x", open_directory, never) == list(range(10))
+def test_a_directory_is_open_or_fill(tmp_path):
+    assert open_or_fill(tmp_path / "a" / "x", open_directory, fill) == list(range(10))
+    assert open_or_fill(tmp_path / "a" / "x", open_directory, never) == list(range(10))
     assert os.listdir(tmp_path / "a") == ["x"]
 
 
@@ -99,7 +99,7 @@ def test_a_failure_leaves_nothing(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        made_once(tmp_path / "x", open_directory, fail)
+        open_or_fill(tmp_path / "x", open_directory, fail)
     assert os.listdir(tmp_path) == []
 
 
@@ -130,10 +130,10 @@ def other_version(directory: Path) -> None:
 
 @pytest.mark.parametrize("harm", [cut, lose, lose_description, empty_description, foreign_description, other_version])
 def test_a_damaged_directory_is_made_anew_with_one_remark(tmp_path, harm):
-    made_once(tmp_path / "x", open_directory, fill)
+    open_or_fill(tmp_path / "x", open_directory, fill)
     harm(tmp_path / "x")
     remarks: list[str] = []
-    assert made_once(tmp_path / "x", open_directory, fill, remarks.append) == list(range(10))
+    assert open_or_fill(tmp_path / "x", open_directory, fill, remarks.append) == list(range(10))
     assert len(remarks) == 1
     assert remarks[0].startswith(str(tmp_path / "x"))
     assert remarks[0].endswith("It is made anew.")
@@ -143,10 +143,10 @@ def test_a_damaged_directory_is_made_anew_with_one_remark(tmp_path, harm):
 def test_of_two_processes_the_quicker_one_wins(tmp_path):
     def slow(directory: Path) -> None:
         fill(directory)
-        made_once(tmp_path / "x", open_directory, fill)  # the other one, in the meantime
+        open_or_fill(tmp_path / "x", open_directory, fill)  # the other one, in the meantime
         (tmp_path / "x" / "mark").touch()
 
-    assert made_once(tmp_path / "x", open_directory, slow) == list(range(10))
+    assert open_or_fill(tmp_path / "x", open_directory, slow) == list(range(10))
     assert (tmp_path / "x" / "mark").exists()
     assert os.listdir(tmp_path) == ["x"]
 

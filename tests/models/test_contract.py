@@ -11,9 +11,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
+from haxmlnet.data import Document, SkipReport
 from haxmlnet.data.labels import index_labels
 from haxmlnet.data.prepared import PreparedCorpus
-from haxmlnet.data.readers import Document, SkipReport
 from haxmlnet.errors import DataError, ModelError, SettingError
 from haxmlnet.models import METHODS
 from haxmlnet.ranking import Ranking

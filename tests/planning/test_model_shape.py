@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from haxmlnet.models.tree_model import new_network
 from planned import NARROW, shape_of
 
 from haxmlnet.errors import DataError

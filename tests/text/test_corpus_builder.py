@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from haxmlnet.data import Document, SkipReport
 from haxmlnet.data.labels import index_labels
 from haxmlnet.data.prepared import FIRST_WORD_ID, PreparedCorpus
-from haxmlnet.data.readers import Document, SkipReport
 from haxmlnet.errors import DataError
 from haxmlnet.text.corpus_builder import prepare_documents, prepare_texts
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from haxmlnet.data import Document, SkipReport
 from haxmlnet.data.prepared import PreparedCorpus
-from haxmlnet.data.readers import Document, SkipReport
 from haxmlnet.progress import Progress
 from haxmlnet.text.corpus_builder import prepare_documents
 from haxmlnet.text.document_features import document_features

@@ -16,8 +16,8 @@ import pytest
 import scipy.sparse as sp
 
 from haxmlnet import Corpus, PreparedCorpus, prepare
+from haxmlnet.data import ReadOptions
 from haxmlnet.data.labels import index_labels
-from haxmlnet.data.readers import ReadOptions
 from haxmlnet.errors import DataError
 from haxmlnet.progress import Progress
 from haxmlnet.text.corpus_builder import prepare_texts

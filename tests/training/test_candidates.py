@@ -145,8 +145,3 @@ def test_every_other_node_is_equally_likely():
 def test_no_documents(level):
     candidates = new_case(0, level).candidates(np.zeros(0, np.int64), 10, 0)
     assert len(candidates.ids) == len(candidates.targets) == 0
-
-
-def test_absent_candidates_touch_no_other_node():
-    candidates = Candidates(np.array([[7, 3, ABSENT], [ABSENT] * 3, [5, 6, 9]]), np.zeros((3, 3), np.float32))
-    assert candidates.padded_ids().tolist() == [[7, 3, 7], [0, 0, 0], [5, 6, 9]]

@@ -190,10 +190,10 @@ def test_files_of_others_are_never_deleted(tmp_path):
 def test_other_word_vectors_under_the_same_name_are_noticed(tmp_path):
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("a 1 2\n")
-    before = training_identity({**SETTINGS, "vectors": str(vectors)}, DIGEST, VALIDATION)
-    assert training_identity({**SETTINGS, "vectors": str(vectors)}, DIGEST, VALIDATION) == before
+    before = training_identity(SETTINGS, DIGEST, VALIDATION, str(vectors))
+    assert training_identity(SETTINGS, DIGEST, VALIDATION, str(vectors)) == before
     vectors.write_text("a 1 3\n")
-    assert training_identity({**SETTINGS, "vectors": str(vectors)}, DIGEST, VALIDATION) != before
+    assert training_identity(SETTINGS, DIGEST, VALIDATION, str(vectors)) != before
 
 
 def test_kept_weights_stay_as_long_as_a_state_may_need_them(tmp_path):

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from haxmlnet.training import hardware
-from haxmlnet.training.hardware import chosen_kind
+from haxmlnet.training.hardware import choose_dtype
 
 
 @pytest.mark.parametrize(
-    ("precision", "device", "has_short_products", "expected"),
+    ("precision", "device", "is_faster", "expected"),
     [
         ("auto", "cpu", True, torch.bfloat16),
         ("auto", "cpu", False, torch.float32),
@@ -19,9 +19,9 @@ from haxmlnet.training.hardware import chosen_kind
         ("float32", "cuda", True, torch.float32),
     ],
 )
-def test_numbers_have_16_bits_where_those_are_faster_and_nothing_else_is_asked_for(
-    monkeypatch, precision, device, has_short_products, expected
+def test_bfloat16_is_multiplied_where_it_is_faster_and_nothing_else_is_asked_for(
+    monkeypatch, precision, device, is_faster, expected
 ):
-    monkeypatch.setattr(hardware, "has_short_products", lambda: has_short_products)
-    monkeypatch.setattr(hardware, "_cuda_has_short_products", lambda: has_short_products)
-    assert chosen_kind(precision, torch.device(device)) == expected
+    monkeypatch.setattr(hardware.cpu, "has_bfloat16_matmul", lambda: is_faster)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: is_faster)
+    assert choose_dtype(precision, torch.device(device)) == expected

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 
 from haxmlnet.data.tokens import TokenArray
 from haxmlnet.network.encoder import BiLSTMEncoder
-from haxmlnet.network.network import LabelAttentionNetwork, LabelHead
+from haxmlnet.network.head import LabelHead
+from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.ranking import ABSENT, Ranking
 from haxmlnet.training.candidates import Candidates, CandidateSource
 from haxmlnet.training.loss import TrainingData, batch_loss, best_wrong, document_losses

@@ -4,9 +4,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from haxmlnet.network.workers import workers
+from haxmlnet.cpu.fast_lazy_adam import COLUMNS, FastTableAdam
+from haxmlnet.cpu.threads import workers
+from haxmlnet.training import hardware
+from haxmlnet.training.lazy_adam import TableAdam
 from haxmlnet.training.optimizer import Optimizer, step_scale
-from haxmlnet.training.tables import COLUMNS
 
 
 def test_the_step_size_rises_and_falls():
@@ -109,11 +111,11 @@ def test_rows_and_columns_share_their_second_moments_if_asked():
 
 
 @pytest.fixture
-def short_moments(monkeypatch):
-    monkeypatch.setattr("haxmlnet.training.tables.LARGE_TABLE", 1)
+def bfloat16_moments(monkeypatch):
+    monkeypatch.setattr("haxmlnet.cpu.fast_lazy_adam.LARGE_TABLE", 1)
 
 
-def test_moments_of_large_tables_have_half_the_bits_and_nearly_the_same_steps(short_moments, monkeypatch):
+def test_moments_of_large_tables_are_bfloat16_with_nearly_the_same_steps(bfloat16_moments, monkeypatch):
     short = Tables()
     optimizer = short.optimizer()
     assert {optimizer.tables[0].means.dtype, optimizer.tables[0].squares.dtype} == {torch.bfloat16}
@@ -130,7 +132,7 @@ def test_moments_of_large_tables_have_half_the_bits_and_nearly_the_same_steps(sh
     assert not torch.equal(short.table, usual.table)
 
 
-def test_short_squares_follow_gradients_that_change_them_by_less_than_their_bits_can_tell(short_moments):
+def test_bfloat16_squares_follow_gradients_that_change_them_by_less_than_their_bits_can_tell(bfloat16_moments):
     table = nn.Embedding.from_pretrained(torch.zeros(2, 500), freeze=False)
     optimizer = Optimizer(nn.ModuleList([nn.Linear(1, 1, bias=False), table]), [table.weight], 0.1)
     gradient = torch.sparse_coo_tensor(torch.tensor([[1]]), torch.ones(1, 500), (2, 500), check_invariants=True)
@@ -142,7 +144,7 @@ def test_short_squares_follow_gradients_that_change_them_by_less_than_their_bits
     assert not squares[0].any()
 
 
-def test_short_moments_come_back_from_a_checkpoint_on_any_device(short_moments, monkeypatch):
+def test_bfloat16_moments_come_back_from_a_checkpoint_on_any_device(bfloat16_moments, monkeypatch):
     tables = Tables()
     optimizer = tables.optimizer()
     for seed in range(3):
@@ -150,20 +152,22 @@ def test_short_moments_come_back_from_a_checkpoint_on_any_device(short_moments, 
     state = optimizer.tensors()
     again = Tables().optimizer()
     again.load_tensors(state)
-    monkeypatch.undo()
+    monkeypatch.setattr(hardware, "USE_CPU_ROOM", False)
     elsewhere = Tables().optimizer()
+    assert elsewhere.tables[0].means.dtype == torch.float32
     elsewhere.load_tensors(state)
     for loaded in (again, elsewhere):
         assert torch.equal(loaded.tables[0].means.float(), optimizer.tables[0].means.float())
         assert torch.equal(loaded.tables[0].squares.float(), optimizer.tables[0].squares.float())
         assert loaded.tables[0].n_steps == 3
+    monkeypatch.undo()
     back = Tables().optimizer()
     back.load_tensors(elsewhere.tensors())
     assert torch.equal(back.tables[0].squares, elsewhere.tables[0].squares)
 
 
-@pytest.mark.usefixtures("short_moments")
-def test_steps_with_short_moments_in_threads_and_after_a_reload_are_the_same_to_the_bit():
+@pytest.mark.usefixtures("bfloat16_moments")
+def test_steps_with_bfloat16_moments_in_threads_and_after_a_reload_are_the_same_to_the_bit():
     straight, threaded = Tables(), Tables()
     one_by_one, side_by_side = straight.optimizer(), threaded.optimizer()
     with workers(2) as run:
@@ -177,16 +181,18 @@ def test_steps_with_short_moments_in_threads_and_after_a_reload_are_the_same_to_
 
 
 @pytest.mark.parametrize("row_moments", [False, True])
-def test_the_way_of_other_devices_leads_to_the_same(row_moments):
-    ours, others = Tables(), Tables()
-    here, there = ours.optimizer(row_moments), others.optimizer(row_moments)
-    for table in there.tables:
-        table._slots = None
+def test_the_fast_form_takes_the_steps_of_the_plain_one(monkeypatch, row_moments):
+    fast, plain = Tables(), Tables()
+    optimizers = [fast.optimizer(row_moments)]
+    monkeypatch.setattr(hardware, "USE_CPU_ROOM", False)
+    optimizers.append(plain.optimizer(row_moments))
+    if not row_moments:
+        assert [type(optimizer.tables[0]) for optimizer in optimizers] == [FastTableAdam, TableAdam]
     for seed, factor in enumerate([1, 1, 50, 1]):
-        for tables, optimizer in ((ours, here), (others, there)):
+        for tables, optimizer in zip((fast, plain), optimizers, strict=True):
             parts = [tables.random_part(optimizer, seed, factor), tables.random_part(optimizer, seed + 50, factor)]
             optimizer.step(parts, 1, clip=2)
-    assert_close(ours.values(), others.values())
+    assert_close(fast.values(), plain.values())
 
 
 @pytest.mark.parametrize("width", [1, COLUMNS, COLUMNS + 1, 3 * COLUMNS])

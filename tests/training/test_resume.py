@@ -11,21 +11,23 @@ import torch
 from torch import Tensor
 from toy_training import (
     BOTH,
+    CONFIG,
     FIRST,
-    PLAN,
     SECOND,
+    SEED,
     assert_same,
     new_data,
     new_network,
-    trained,
+    train,
     weight_score,
     weights_of,
 )
 
+from haxmlnet.config import TrainingConfig
 from haxmlnet.errors import TrainingInterrupted
 from haxmlnet.progress import Progress
 from haxmlnet.training.checkpoints import Checkpoints
-from haxmlnet.training.trainer import Trainer, TrainingPlan, deferred_interrupt
+from haxmlnet.training.trainer import Trainer, deferred_interrupt
 
 IDENTITY = {"settings": "{}", "data": ""}
 
@@ -55,8 +57,8 @@ def press_ctrl_c() -> None:
     signal.raise_signal(signal.SIGINT)
 
 
-def interrupted_and_resumed(
-    directory: Path, plan: TrainingPlan, levels: range, stops: list[int], act: Callable[[], object], validated: bool
+def interrupt_and_resume(
+    directory: Path, config: TrainingConfig, levels: range, stops: list[int], act: Callable[[], object], validated: bool
 ) -> tuple[dict[str, Tensor], float]:
     expected = RuntimeError if act is crash else TrainingInterrupted
     for attempt, stop in enumerate([*stops, None]):
@@ -65,7 +67,7 @@ def interrupted_and_resumed(
         progress = Progress() if stop is None else Interrupting(stop, act)
         checkpoints = Checkpoints.start(directory, IDENTITY, 0, resume=attempt > 0)
         validate = (lambda network=network: weight_score(network)) if validated else None
-        trainer = Trainer(network, new_data(levels), plan, validate, "part", progress, checkpoints)
+        trainer = Trainer(network, new_data(levels), config, SEED, validate, "part", progress, checkpoints)
         if stop is not None:
             with pytest.raises(expected):
                 trainer.run()
@@ -78,7 +80,7 @@ def interrupted_and_resumed(
     [
         (BOTH, {}, True),
         (BOTH, {}, False),
-        (BOTH, {"averaging_start": 1.0, "patience": 1, "seed": (1, 0, 1)}, True),
+        (BOTH, {"averaging_start": 1.0, "patience": 1}, True),
         (FIRST, {"averaging_start": 1.0}, False),
         (SECOND, {}, True),
         (SECOND, {"adaptive_clip": 0.0}, False),
@@ -87,17 +89,17 @@ def interrupted_and_resumed(
 )
 @pytest.mark.parametrize(("act", "stops"), [(crash, [3, 6]), (press_ctrl_c, [1, 4, 5])], ids=["crash", "ctrl-c"])
 def test_a_resumed_run_ends_as_an_uninterrupted_one(tmp_path, act, stops, levels, changes, validated):
-    plan = replace(PLAN, **changes)
-    expected, expected_score = trained(plan, levels, validated)
-    result, score = interrupted_and_resumed(tmp_path, plan, levels, stops, act, validated)
+    config = replace(CONFIG, **changes)
+    expected, expected_score = train(config, levels, validated)
+    result, score = interrupt_and_resume(tmp_path, config, levels, stops, act, validated)
     assert score == expected_score
     assert_same(result, expected)
 
 
 @pytest.mark.usefixtures("two_parts")
 def test_a_resumed_run_in_threads_ends_as_an_uninterrupted_one(tmp_path):
-    expected, expected_score = trained(PLAN, BOTH)
-    result, score = interrupted_and_resumed(tmp_path, PLAN, BOTH, [3, 6], crash, validated=True)
+    expected, expected_score = train(CONFIG, BOTH)
+    result, score = interrupt_and_resume(tmp_path, CONFIG, BOTH, [3, 6], crash, validated=True)
     assert score == expected_score
     assert_same(result, expected)
     assert torch.get_num_threads() == 2
@@ -106,7 +108,7 @@ def test_a_resumed_run_in_threads_ends_as_an_uninterrupted_one(tmp_path):
 def test_ctrl_c_says_where_training_stopped(tmp_path):
     checkpoints = Checkpoints.start(tmp_path, IDENTITY, 1000, resume=False)
     progress = Interrupting(5, press_ctrl_c)
-    trainer = Trainer(new_network(), new_data(), PLAN, None, "tree 0 level 1", progress, checkpoints)
+    trainer = Trainer(new_network(), new_data(), CONFIG, SEED, None, "tree 0 level 1", progress, checkpoints)
     with pytest.raises(TrainingInterrupted, match=r"^stopped in tree 0 level 1 after 5 of 16 batches"):
         trainer.run()
     assert int(checkpoints.state("tree 0 level 1")["numbers"][0]) == 5

@@ -12,15 +12,16 @@ import torch
 from torch import Tensor
 from toy_training import (
     BOTH,
+    CONFIG,
     FIRST,
     N_DOCUMENTS,
     N_STEPS,
-    PLAN,
     SECOND,
+    SEED,
     assert_same,
     new_data,
     new_network,
-    trained,
+    train,
     weights_of,
 )
 
@@ -35,9 +36,9 @@ from haxmlnet.training.trainer import Trainer, lazy_tables, n_parts
 
 @pytest.mark.parametrize("levels", [SECOND, BOTH], ids=["second", "both"])
 def test_training_is_the_same_for_a_seed_and_another_for_another(levels):
-    first, again = trained(PLAN, levels)[0], trained(PLAN, levels)[0]
+    first, again = train(CONFIG, levels)[0], train(CONFIG, levels)[0]
     assert_same(first, again)
-    other = trained(replace(PLAN, seed=(1, 0, 1)), levels)[0]
+    other = train(CONFIG, levels, seed=(1, 0, 1))[0]
     assert not torch.equal(first["heads.0.first.weight"], other["heads.0.first.weight"])
 
 
@@ -55,7 +56,7 @@ def test_training_in_threads_is_the_same_every_time(monkeypatch):
     met = threading.Barrier(2, timeout=60)
     monkeypatch.setattr(trainer_module, "batch_loss", watched)
     monkeypatch.setattr(trainer_module, "similar_length_batches", lambda *_: [np.arange(6), np.arange(6, 12)] * 2)
-    first, again = trained(PLAN, BOTH)[0], trained(PLAN, BOTH)[0]
+    first, again = train(CONFIG, BOTH)[0], train(CONFIG, BOTH)[0]
     assert_same(first, again)
     assert len(threads) >= 2
     assert threading.get_ident() not in threads
@@ -67,8 +68,8 @@ def gradients_of_one_step(monkeypatch: pytest.MonkeyPatch, levels: range) -> tup
     steps: list[list[list[Tensor | None]]] = []
     monkeypatch.setattr(Optimizer, "step", lambda self, gradients, *_: steps.append(list(gradients)))
     network = new_network(levels, dropout=0)
-    plan = replace(PLAN, epochs=1, batch_size=N_DOCUMENTS)
-    Trainer(network, new_data(levels, limit=1000), plan, None, "part").run()
+    config = replace(CONFIG, epochs=1, batch_size=N_DOCUMENTS)
+    Trainer(network, new_data(levels, limit=1000), config, SEED, None, "part").run()
     assert len(steps) == 1
     totals = [sum(part.to_dense() for part in parts if part is not None) for parts in zip(*steps[0], strict=True)]
     return len(steps[0]), totals
@@ -98,7 +99,7 @@ def test_a_batch_has_a_part_for_each_thread_but_none_too_small(monkeypatch, n_th
 
 def test_the_random_numbers_of_others_are_left_alone():
     before = torch.get_rng_state()
-    trained(PLAN, BOTH)
+    train(CONFIG, BOTH)
     assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -111,7 +112,8 @@ def losses_of_levels(network: LabelAttentionNetwork, data: TrainingData) -> list
     states, losses = network.encode(tokens, lengths), []
     for index, level in enumerate(network.levels):
         batch = data.candidates(index, rows, np.zeros((N_DOCUMENTS, 0), np.int32), np.random.default_rng(0))
-        logits = network.head(level)(states, lengths, torch.from_numpy(batch.padded_ids()))
+        candidates = None if data.sources[index] is None else torch.from_numpy(batch.ids)
+        logits = network.head(level)(states, lengths, candidates)
         targets, present = torch.from_numpy(batch.targets), torch.from_numpy(batch.ids >= 0)
         losses.append(float(document_losses(logits, targets, present).mean()))
     return losses
@@ -120,9 +122,9 @@ def losses_of_levels(network: LabelAttentionNetwork, data: TrainingData) -> list
 @pytest.mark.parametrize("levels", [FIRST, BOTH], ids=["first", "both"])
 def test_training_learns_every_level(levels):
     network, data = new_network(levels, seed=1, dropout=0), new_data(levels)
-    plan = replace(PLAN, epochs=40, learning_rate=0.03, averaging_start=1.0)
+    config = replace(CONFIG, epochs=40, learning_rate=0.03, averaging_start=1.0)
     before = losses_of_levels(network, data)
-    Trainer(network, data, plan, None, "part").run()
+    Trainer(network, data, config, SEED, None, "part").run()
     assert len(before) == len(levels)
     for start, end in zip(before, losses_of_levels(network, data), strict=True):
         assert end < 0.5 * start
@@ -132,7 +134,7 @@ def test_training_learns_every_level(levels):
 def test_training_stops_after_so_many_steps_and_is_validated_then(max_steps, n_validations):
     network = new_network()
     script = Script(network, [10, 20, 30, 40])
-    trainer = Trainer(network, new_data(), replace(PLAN, max_steps=max_steps), script, "part")
+    trainer = Trainer(network, new_data(), replace(CONFIG, max_steps=max_steps), SEED, script, "part")
     assert trainer.run() == 10 * n_validations
     assert len(script.seen) == n_validations
     assert trainer.step == min(max_steps, N_STEPS)
@@ -142,9 +144,9 @@ def test_training_stops_after_so_many_steps_and_is_validated_then(max_steps, n_v
 def test_fewer_documents_than_a_batch(n_documents):
     data = new_data(n_documents=n_documents)
     network = new_network()
-    trainer = Trainer(network, data, PLAN, None, "part")
+    trainer = Trainer(network, data, CONFIG, SEED, None, "part")
     assert trainer.run() == -1
-    assert trainer.step == trainer.n_steps == PLAN.epochs
+    assert trainer.step == trainer.n_steps == CONFIG.epochs
     assert not torch.equal(network.head(1).first.weight, new_network().head(1).first.weight)
 
 
@@ -165,8 +167,8 @@ class Script:
 def test_the_best_weights_are_kept(averaging_start, scores, best):
     network = new_network()
     script = Script(network, scores)
-    plan = replace(PLAN, averaging_start=averaging_start)
-    assert Trainer(network, new_data(), plan, script, "part").run() == 30
+    config = replace(CONFIG, averaging_start=averaging_start)
+    assert Trainer(network, new_data(), config, SEED, script, "part").run() == 30
     assert len(script.seen) == 4
     assert_same(weights_of(network), script.seen[best])
     assert not torch.equal(script.seen[1]["heads.0.first.weight"], script.seen[3]["heads.0.first.weight"])
@@ -184,8 +186,8 @@ def test_the_best_weights_are_kept(averaging_start, scores, best):
 def test_patience_stops_after_so_many_validations_without_a_better_score(patience, scores, n_validations):
     network = new_network()
     script = Script(network, scores)
-    plan = replace(PLAN, epochs=6, patience=patience)
-    trainer = Trainer(network, new_data(), plan, script, "part")
+    config = replace(CONFIG, epochs=6, patience=patience)
+    trainer = Trainer(network, new_data(), config, SEED, script, "part")
     assert trainer.run() == max(scores[:n_validations])
     assert len(script.seen) == n_validations
     assert trainer.step == 4 * n_validations
@@ -194,9 +196,9 @@ def test_patience_stops_after_so_many_validations_without_a_better_score(patienc
 def test_averaged_weights_are_the_mean_of_those_after_each_epoch():
     network = new_network()
     script = Script(network, [0, 0, 0, 0])
-    Trainer(network, new_data(), replace(PLAN, averaging_start=1.0), script, "part").run()
+    Trainer(network, new_data(), replace(CONFIG, averaging_start=1.0), SEED, script, "part").run()
     # 16 steps, averaging after more than 0.3 x 16: epochs 2, 3 and 4.
-    averaged, _ = trained(PLAN, validated=False)
+    averaged, _ = train(CONFIG, validated=False)
     for name, value in averaged.items():
         mean = torch.stack([weights[name] for weights in script.seen[1:]]).mean(dim=0)
         torch.testing.assert_close(value, mean, rtol=1e-5, atol=1e-6)
@@ -205,9 +207,9 @@ def test_averaged_weights_are_the_mean_of_those_after_each_epoch():
 def test_without_validation_the_last_weights_are_kept():
     network = new_network()
     script = Script(network, [0, 0, 0, 0])
-    plan = replace(PLAN, averaging_start=1.0)
-    Trainer(network, new_data(), plan, script, "part").run()
-    assert_same(trained(plan, validated=False)[0], script.seen[-1])
+    config = replace(CONFIG, averaging_start=1.0)
+    Trainer(network, new_data(), config, SEED, script, "part").run()
+    assert_same(train(config, validated=False)[0], script.seen[-1])
 
 
 def test_progress_counts_every_batch():
@@ -219,7 +221,7 @@ def test_progress_counts_every_batch():
             assert (name, total, unit) == ("part", N_STEPS, "batches")
             yield lambda n, note="": done.append(n)
 
-    Trainer(new_network(), new_data(), PLAN, None, "part", Counting()).run()
+    Trainer(new_network(), new_data(), CONFIG, SEED, None, "part", Counting()).run()
     assert sum(done) == N_STEPS
 
 
@@ -234,16 +236,16 @@ def test_lazy_tables_are_those_with_sparse_gradients():
 def test_frozen_words_stay_as_they_are():
     network = new_network()
     network.encoder.words.weight.requires_grad_(False)
-    Trainer(network, new_data(), PLAN, None, "part").run()
+    Trainer(network, new_data(), CONFIG, SEED, None, "part").run()
     assert torch.equal(network.encoder.words.weight, new_network().encoder.words.weight)
 
 
 def test_training_runs_outside_the_main_thread():
     results: list[float] = []
-    thread = threading.Thread(target=lambda: results.append(trained(PLAN)[1]))
+    thread = threading.Thread(target=lambda: results.append(train(CONFIG)[1]))
     thread.start()
     thread.join()
-    assert results == [trained(PLAN)[1]]
+    assert results == [train(CONFIG)[1]]
 
 
 def test_a_loss_that_is_not_a_number_stops_the_training():
@@ -251,4 +253,4 @@ def test_a_loss_that_is_not_a_number_stops_the_training():
     with torch.no_grad():
         network.head(1).last.bias.fill_(math.nan)
     with pytest.raises(HaxmlnetError, match=r"the loss is nan at batch 0\. Lower the learning rate"):
-        Trainer(network, new_data(), PLAN, None, "level").run()
+        Trainer(network, new_data(), CONFIG, SEED, None, "level").run()

@@ -9,27 +9,31 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from haxmlnet.config import TrainingConfig
 from haxmlnet.data.tokens import TokenArray
 from haxmlnet.network.encoder import BiLSTMEncoder
-from haxmlnet.network.network import LabelAttentionNetwork, LabelHead
+from haxmlnet.network.head import LabelHead
+from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.ranking import Ranking
 from haxmlnet.training.candidates import CandidateSource
+from haxmlnet.training.hardware import place
 from haxmlnet.training.loss import TrainingData
-from haxmlnet.training.trainer import Trainer, TrainingPlan
+from haxmlnet.training.trainer import Trainer
 from haxmlnet.tree import LabelTree
 
 N_DOCUMENTS, N_LABELS = 20, 8
-PLAN = TrainingPlan(
+CONFIG = TrainingConfig(
     epochs=4,
     batch_size=6,
     learning_rate=0.01,
     lr_final_ratio=0.1,
     warmup=0.1,
     adaptive_clip=2.0,
+    candidates=3,
+    hard_negatives=1,
     averaging_start=0.3,
-    patience=None,
-    seed=(0, 0, 1),
 )
+SEED = (0, 0, 1)
 N_STEPS = 4 * 4
 
 
@@ -46,7 +50,7 @@ def new_network(levels: range = SECOND, seed: int = 0, dropout: float = 0.3) -> 
             LabelHead(encoder.state_size, TREE.level_sizes[level], (5,), own_outputs=True, sparse_nodes=level > 0)
             for level in levels
         ]
-    return LabelAttentionNetwork(encoder, heads, levels[0])
+    return place(LabelAttentionNetwork(encoder, heads, levels[0]), torch.device("cpu"), "float32")
 
 
 def new_data(levels: range = SECOND, n_documents: int = N_DOCUMENTS, limit: int = 3) -> TrainingData:
@@ -79,8 +83,10 @@ def assert_same(first: dict[str, Tensor], second: dict[str, Tensor]) -> None:
         assert torch.equal(first[name], second[name]), name
 
 
-def trained(plan: TrainingPlan, levels: range = SECOND, validated: bool = True) -> tuple[dict[str, Tensor], float]:
+def train(
+    config: TrainingConfig, levels: range = SECOND, validated: bool = True, seed: tuple[int, ...] = SEED
+) -> tuple[dict[str, Tensor], float]:
     network = new_network(levels)
     validate = (lambda: weight_score(network)) if validated else None
-    score = Trainer(network, new_data(levels), plan, validate, "part").run()
+    score = Trainer(network, new_data(levels), config, seed, validate, "part").run()
     return weights_of(network), score

@@ -10,9 +10,20 @@ from contextlib import suppress
 from typing import NoReturn
 
 from haxmlnet.cli import check, convert, demo, evaluate, fit, inspect, plan, predict
+from haxmlnet.cli.flags import add_quiet_flag
 from haxmlnet.errors import HaxmlnetError, TrainingInterrupted
 from haxmlnet.version import __version__
 
+COMMANDS = {
+    "fit": fit,
+    "predict": predict,
+    "evaluate": evaluate,
+    "inspect": inspect,
+    "check": check,
+    "plan": plan,
+    "convert": convert,
+    "demo": demo,
+}
 USER_ERROR = 2
 INTERRUPTED = 130
 
@@ -21,17 +32,17 @@ EPILOG = """\
 first steps:
   haxmlnet demo                                   train on bundled data and see the results
   haxmlnet fit train.jsonl --out model            train on your own texts and labels
-  haxmlnet evaluate model test.jsonl              measure it on texts it has not seen
+  haxmlnet evaluate model test.jsonl              evaluate the model on unseen texts
   haxmlnet predict model new.jsonl --k 5          label new texts
 
-'haxmlnet COMMAND --help' explains each command. Results go to standard output, everything else to
-standard error. Exit codes: 0 success, 2 a mistake that one line explains, 3 'plan' found that a training does not fit
-into memory, 130 interrupted.
+'haxmlnet COMMAND --help' explains each command. Results go to standard output, progress and errors to
+standard error. Exit codes: 0 success, 2 an error that one line explains, 3 'plan' found that a training
+does not fit into memory, 130 interrupted.
 """
 
 
 class Parser(argparse.ArgumentParser):
-    """Says in one line what is wrong with a command."""
+    """Reports a wrong command line in one line."""
 
     def error(self, message: str) -> NoReturn:
         """Exit with 2."""
@@ -39,23 +50,24 @@ class Parser(argparse.ArgumentParser):
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Make the parser of all commands."""
-    parser = Parser(
-        "haxmlnet",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    """Build the parser of all commands."""
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = Parser("haxmlnet", description=DESCRIPTION, epilog=EPILOG, formatter_class=layout)
     parser.add_argument("--version", action="version", version=f"haxmlnet {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in (fit, predict, evaluate, inspect, check, plan, convert, demo):
-        command.add_parser(commands)
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, command in COMMANDS.items():
+        subparser = subparsers.add_parser(
+            name, help=command.SUMMARY, description=command.DESCRIPTION, formatter_class=layout
+        )
+        command.add_flags(subparser)
+        add_quiet_flag(subparser)
+        subparser.set_defaults(run=command.run)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and give its exit code."""
-    arguments = _parsed(argv)
+    """Run one command and return its exit code."""
+    arguments = _parse(argv)
     try:
         code: int | None = arguments.run(arguments)
         sys.stdout.flush()
@@ -63,25 +75,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     except TrainingInterrupted as interruption:
         print(f"haxmlnet: {interruption}", file=sys.stderr)
         return INTERRUPTED
-    except HaxmlnetError as error:
-        print(f"haxmlnet: error: {_one_line(error)}", file=sys.stderr)
-        return USER_ERROR
     except KeyboardInterrupt:
         print("haxmlnet: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:
-        _drop_output()  # the reader has gone (head, less): nothing is wrong
-    except OSError as error:
-        _drop_output()
-        print(f"haxmlnet: error: {_one_line(error)}", file=sys.stderr)
+    except BrokenPipeError:  # the reader is gone (head, less): nothing is wrong
+        _discard_output()
+        return 0
+    except (HaxmlnetError, OSError) as error:
+        if isinstance(error, OSError):
+            _discard_output()
+        print(f"haxmlnet: error: {' '.join(str(error).split())}", file=sys.stderr)
         return USER_ERROR
-    return 0
 
 
-def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
+def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = build_parser()
     arguments, rest = parser.parse_known_args(argv)
-    # For argparse an optional INPUT is absent as soon as a flag follows MODEL_DIR, even if it comes later.
+    # argparse takes an optional INPUT for absent as soon as a flag follows MODEL_DIR, even if INPUT comes later.
     if len(rest) == 1 and getattr(arguments, "input", "") is None and (rest == ["-"] or not rest[0].startswith("-")):
         arguments.input = rest.pop()
     if rest:
@@ -89,11 +99,7 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     return arguments
 
 
-def _drop_output() -> None:
-    # What could not be written is still in the buffer, and Python would try and complain again at exit.
+def _discard_output() -> None:
+    # What could not be written is still in the buffer, and Python would try again, and complain, at exit.
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

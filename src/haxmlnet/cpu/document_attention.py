@@ -50,7 +50,8 @@ def attend_at_once(queries: Tensor, states: Tensor, values: Tensor, lengths: Ten
         scores = linear(states, queries)  # (B, T, C): one matmul for the whole batch
         if padding is not None:
             scores += padding[:, :, None]
-        weights = scores.softmax(dim=1).transpose(1, 2)
+        # Over any axis but the last one, torch would add bfloat16 up in bfloat16.
+        weights = scores.softmax(dim=1, dtype=torch.float32).to(scores.dtype).transpose(1, 2)
     else:
         scores = queries.to(states.dtype) @ states.mT  # (B, C, T)
         if padding is not None:

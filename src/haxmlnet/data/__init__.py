@@ -1,22 +1,23 @@
 """Files to documents and back."""
 
 from haxmlnet.data.corpus import Corpus
-from haxmlnet.data.document_writers import OUTPUT_FORMATS, write_documents
-from haxmlnet.data.feature_writers import FEATURE_OUTPUT_FORMATS, write_features
-from haxmlnet.data.features import FeatureCorpus
-from haxmlnet.data.readers import (
-    FORMATS,
-    Document,
-    ReadOptions,
-    SkipReport,
-    documents_of_table,
+from haxmlnet.data.document_files import (
     is_sparse,
     iterate_documents,
     read_features,
+    write_documents,
+    write_features,
 )
-from haxmlnet.data.writers import PREDICTION_FORMATS, replace_file, write_predictions
+from haxmlnet.data.documents import DEFAULT_OPTIONS, Document, ReadOptions, SkipReport
+from haxmlnet.data.feature_corpus import FeatureCorpus
+from haxmlnet.data.formats.recognition import find_file
+from haxmlnet.data.formats.registry import FEATURE_OUTPUT_FORMATS, FORMATS, OUTPUT_FORMATS
+from haxmlnet.data.in_memory_tables import documents_of_table
+from haxmlnet.data.output_files import replace_file
+from haxmlnet.data.predictions import PREDICTION_FORMATS, write_predictions
 
 __all__ = [
+    "DEFAULT_OPTIONS",
     "FEATURE_OUTPUT_FORMATS",
     "FORMATS",
     "OUTPUT_FORMATS",
@@ -27,6 +28,7 @@ __all__ = [
     "ReadOptions",
     "SkipReport",
     "documents_of_table",
+    "find_file",
     "is_sparse",
     "iterate_documents",
     "read_features",

@@ -49,7 +49,7 @@ class GrowingArray:
                 stream.write(block.data)
 
     def close(self) -> NDArray[Any]:
-        """Give the whole array, memory-mapped if it is in a file."""
+        """Return the whole array, memory-mapped if it is in a file."""
         if self.file is None:
             return np.concatenate([np.zeros(0, self.dtype), *self._blocks])
         with self.file.open("rb+") as stream:
@@ -133,7 +133,7 @@ def read_seal(directory: Path) -> dict[str, Any]:
     return dict(content)
 
 
-def made_once(
+def open_or_fill(
     target: Path,
     open_directory: Callable[[Path], Opened],
     fill: Callable[[Path], None],
@@ -156,7 +156,7 @@ def made_once(
 
 @contextmanager
 def new_directory_beside(target: Path) -> Iterator[Path]:
-    """Give a temporary directory to fill; it gets the name `target` unless another process was quicker."""
+    """Yield a temporary directory to fill; it gets the name `target` unless another process was quicker."""
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.new")
     temporary.mkdir(parents=True)
     try:

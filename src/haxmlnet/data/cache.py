@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from haxmlnet.data.arrays import DESCRIPTION, made_once, remove_directory
+from haxmlnet.data.arrays import DESCRIPTION, open_or_fill, remove_directory
 from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.errors import DataError, SettingError
 from haxmlnet.progress import Progress
@@ -38,34 +38,39 @@ class Cache:
     def at(cls, directory: str | Path | None = None) -> Cache:
         """Use a directory; default: that of $HAXMLNET_CACHE, else one in the user's folder of caches."""
         try:
-            chosen = Path(directory or os.environ.get(DIRECTORY_VARIABLE) or _user_caches() / "haxmlnet").expanduser()
+            place = directory or os.environ.get(DIRECTORY_VARIABLE) or _find_user_caches() / "haxmlnet"
+            chosen = Path(place).expanduser()
         except RuntimeError as error:  # the user has no home
             raise SettingError(f"the cache has no place: {error}. Use --cache DIR or --no-cache.") from None
-        return cls(chosen, _gigabytes() * 1e9)
+        given = os.environ.get(SIZE_VARIABLE) or DEFAULT_GIGABYTES
+        with suppress(ValueError):
+            if (size := float(given)) >= 0:
+                return cls(chosen, size * 1e9)
+        raise SettingError(f"${SIZE_VARIABLE} must be a number of at least 0, got {given!r}.")
 
     def corpus(self, key: str, fill: Callable[[Path], None], progress: Progress) -> PreparedCorpus:
         """Open the entry of a key, or fill a new one; then remove what was not used for longest beyond the size."""
         entry = self.directory / key
-        corpus = made_once(entry, PreparedCorpus.open, fill, progress.say)
+        corpus = open_or_fill(entry, PreparedCorpus.open, fill, progress.say)
         with suppress(OSError):  # the cache may be read-only
             os.utime(entry / DESCRIPTION)
         self.tidy(keep=entry)
         return corpus
 
     def tidy(self, keep: Path) -> None:
-        """Remove what killed processes left a day ago, and what was not used for longest, until the size is kept."""
-        for directory in self._directories(_UNFINISHED):
+        """Remove what killed processes left a day ago, and what was not used for longest, down to the allowed size."""
+        for directory in self._list_directories(_UNFINISHED):
             remove_if_stale(directory)
-        parts = [part for entry in self._directories(_ENTRY) for part in _parts(entry)]
-        size = sum(_own_size(part) for part in parts)
-        for part in sorted(parts, key=_last_use):
+        parts = [part for entry in self._list_directories(_ENTRY) for part in _list_parts(entry)]
+        size = sum(_measure(part) for part in parts)
+        for part in sorted(parts, key=lambda part: _read_status(part / DESCRIPTION).st_mtime):
             if size <= self.max_bytes:
                 break
             if part != keep and part.is_dir():
-                size -= sum(_own_size(lost) for lost in _parts(part))
+                size -= sum(_measure(lost) for lost in _list_parts(part))
                 remove_directory(part)
 
-    def _directories(self, pattern: re.Pattern[str]) -> Iterator[Path]:
+    def _list_directories(self, pattern: re.Pattern[str]) -> Iterator[Path]:
         # Only names that are ours: somebody may give their home as the directory of the cache.
         for directory in (self.directory, *self.directory.glob("*/")):
             if directory == self.directory or _ENTRY.fullmatch(directory.name):
@@ -73,7 +78,7 @@ class Cache:
 
 
 def content_key(files: Sequence[Path], facts: Mapping[str, Any], advance: Callable[[int], None]) -> tuple[str, int]:
-    """Give the checksum of the files' bytes and of facts about how they are read, and the number of their lines."""
+    """Return the checksum of the files' bytes and of facts about how they are read, and the number of their lines."""
     checksum = hashlib.sha256(json.dumps(dict(facts), sort_keys=True).encode())
     n_lines = 0
     for file in files:
@@ -89,7 +94,7 @@ def content_key(files: Sequence[Path], facts: Mapping[str, Any], advance: Callab
     return checksum.hexdigest()[:32], n_lines
 
 
-def _user_caches() -> Path:
+def _find_user_caches() -> Path:
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     if sys.platform == "darwin":
@@ -97,28 +102,16 @@ def _user_caches() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
-def _gigabytes() -> float:
-    given = os.environ.get(SIZE_VARIABLE) or DEFAULT_GIGABYTES
-    with suppress(ValueError):
-        if (size := float(given)) >= 0:
-            return size
-    raise SettingError(f"${SIZE_VARIABLE} must be a number of at least 0, got {given!r}.")
-
-
-def _parts(entry: Path) -> list[Path]:
-    """List an entry and what is kept in it, each of which may be removed by itself."""
+def _list_parts(entry: Path) -> list[Path]:
+    """List an entry and what is cached in it, each of which may be removed by itself."""
     return [entry, *(path for path in entry.glob("*/") if not _UNFINISHED.fullmatch(path.name))]
 
 
-def _own_size(directory: Path) -> int:
-    return sum(_status(file).st_size for file in directory.glob("*") if file.is_file())
+def _measure(directory: Path) -> int:
+    return sum(_read_status(file).st_size for file in directory.glob("*") if file.is_file())
 
 
-def _last_use(directory: Path) -> float:
-    return _status(directory / DESCRIPTION).st_mtime
-
-
-def _status(path: Path) -> os.stat_result:
+def _read_status(path: Path) -> os.stat_result:
     # Another process may have removed the file in the meantime.
     try:
         return path.stat()

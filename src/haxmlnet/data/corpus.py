@@ -7,15 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from haxmlnet.data.readers import (
-    Document,
-    ReadOptions,
-    SkipReport,
-    documents_of_table,
-    find_file,
-    iterate_documents,
-)
-from haxmlnet.data.readers.documents import DEFAULT_OPTIONS
+from haxmlnet.data.document_files import iterate_documents
+from haxmlnet.data.documents import DEFAULT_OPTIONS, Document, ReadOptions, SkipReport
+from haxmlnet.data.formats.recognition import find_file
+from haxmlnet.data.in_memory_tables import documents_of_table
 from haxmlnet.errors import DataError
 
 

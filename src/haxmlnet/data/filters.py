@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from haxmlnet.data.readers import ReadOptions, find_file
-from haxmlnet.data.readers.documents import DEFAULT_OPTIONS
-from haxmlnet.data.readers.fields import show
-from haxmlnet.data.readers.label_names import LABEL_FILE, any_names_beside, read_label_names
-from haxmlnet.data.readers.source import bare_name, find_beside, open_source
+from haxmlnet.data.documents import DEFAULT_OPTIONS, ReadOptions
+from haxmlnet.data.formats.fields import show
+from haxmlnet.data.formats.label_name_files import LABEL_FILE, read_any_names_beside, read_label_names
+from haxmlnet.data.formats.recognition import find_file
+from haxmlnet.data.formats.source import bare_name, find_beside, open_source
 from haxmlnet.errors import DataError
 from haxmlnet.ranking import ABSENT, Ranking
 
@@ -60,7 +60,7 @@ def read_filter(path: str | Path) -> NDArray[np.int64]:
             if len(words) != 2 or not all(word.isdigit() and len(word) < 11 for word in words):
                 got = show(line[:100].decode(errors="backslashreplace").strip())
                 raise source.error(
-                    f"expected the numbers of a document and a label, from 0, got {got}. Mend it.", number
+                    f"expected the numbers of a document and a label, from 0, got {got}. Fix it.", number
                 )
             numbers += (int(words[0]), int(words[1]))
     return np.array(numbers, np.int64).reshape(-1, 2)
@@ -77,7 +77,7 @@ def filter_pairs(path: str | Path, options: ReadOptions = DEFAULT_OPTIONS) -> La
     if bare_name(documents.name).endswith(".json"):
         names = read_label_names(label_file) if label_file else None
     else:
-        names = any_names_beside(documents)
+        names = read_any_names_beside(documents)
     if names is not None and len(pairs) and pairs[:, 1].max() >= len(names):
         raise DataError(
             f"{filter_file}: there is the label {pairs[:, 1].max()}, but the labels end with {len(names) - 1}. "
@@ -111,10 +111,10 @@ def labels_without_pairs(labels: Sequence[Sequence[str]], pairs: LabelPairs) -> 
     dropped: dict[int, set[str]] = {}
     for document, label in zip(pairs.documents.tolist(), pairs.labels.tolist(), strict=True):
         dropped.setdefault(document, set()).add(label)
-    kept = [tuple(row) for row in labels]
+    remaining = [tuple(row) for row in labels]
     for document, names in dropped.items():
-        kept[document] = tuple([label for label in kept[document] if label not in names])
-    return kept
+        remaining[document] = tuple([label for label in remaining[document] if label not in names])
+    return remaining
 
 
 def _check_documents(pairs: LabelPairs, n_documents: int) -> None:

@@ -28,7 +28,7 @@ class LabelIndex:
         return len(self.names)
 
     def matrix(self, labels: Sequence[Iterable[str]]) -> sp.csr_array:
-        """Give the 0/1 matrix (documents x labels); labels the index does not hold get columns at the end.
+        """Return the 0/1 matrix (documents x labels); labels the index does not hold get columns at the end.
 
         So a test set's unseen labels still count as true: they can only be missed.
         """

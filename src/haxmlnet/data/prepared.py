@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from haxmlnet.data.arrays import csr_view, map_array, map_bytes, read_seal, seal, write_array
+from haxmlnet.data.documents import SkipReport
 from haxmlnet.data.labels import LabelIndex
-from haxmlnet.data.readers import SkipReport
 from haxmlnet.data.tokens import TokenArray
 from haxmlnet.errors import DataError
 
@@ -46,7 +46,7 @@ class PreparedCorpus:
     skipped: SkipReport = field(default_factory=SkipReport)
     """Documents that could not be read."""
     directory: Path | None = None
-    """Where it lies, and where what is worked out of it may be kept; None: in memory."""
+    """Where it lies, and where what is computed of it may be cached; None: in memory."""
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -94,12 +94,12 @@ class PreparedCorpus:
         return len(self.frequencies)
 
     def words(self, n_words: int | None = None) -> list[str]:
-        """Give the words from id 2 on, for a vocabulary of `n_words` ids or of all."""
+        """Return the words from id 2 on, for a vocabulary of `n_words` ids or of all."""
         n_listed = (self.n_words if n_words is None else n_words) - FIRST_WORD_ID
         return self.word_lines.tobytes().decode().split("\n", n_listed)[:n_listed]
 
     def vocabulary_limit(self, size: int, min_document_frequency: int) -> int:
-        """Give the number of word ids of a vocabulary: at most `size` words, each in so many documents."""
+        """Return the number of word ids of a vocabulary: at most `size` words, each in so many documents."""
         n_frequent = int(np.count_nonzero(self.frequencies[FIRST_WORD_ID:] >= min_document_frequency))
         if n_frequent == 0:
             raise DataError(
@@ -119,7 +119,7 @@ class PreparedCorpus:
         return checksum.hexdigest()
 
     def _sizes(self) -> list[int]:
-        """Give the lengths of the arrays, and what the bounds say of two of them: the description of a directory."""
+        """Return the lengths of the arrays, and what the bounds say of two of them: the description of a directory."""
         arrays = (self.tokens.starts, self.tokens.ids, self.frequencies, self.label_bounds, self.label_ids)
         last = [int(ends[-1]) if len(ends) else 0 for ends in (self.tokens.ends, self.label_bounds)]
         return [len(array) for array in arrays] + last

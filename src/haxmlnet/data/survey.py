@@ -5,15 +5,15 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from haxmlnet.data.features import FeatureCorpus
-from haxmlnet.data.readers import Document
+from haxmlnet.data.documents import Document
+from haxmlnet.data.feature_corpus import FeatureCorpus
 
 MAX_EXAMPLES = 5
 BUCKET_STARTS = (1, 2, 5, 10, 50, 100, 1_000, 10_000)
@@ -35,7 +35,7 @@ class Finding:
 
 @dataclass
 class Survey:
-    """Counts of documents, read one by one; of the contents only digests are kept."""
+    """Counts of documents, read one by one; of the contents only digests are stored."""
 
     n_features: int | None = None
     """Set where documents have features instead of words."""
@@ -85,7 +85,7 @@ class Survey:
                 self.content_ids[digest] = document_id
 
     def summary(self) -> dict[str, Any]:
-        """Give everything as plain values."""
+        """Return everything as plain values."""
         size = {} if self.n_features is None else {"n_features": self.n_features}
         unit = "words" if self.n_features is None else "features"
         return {
@@ -114,15 +114,12 @@ def survey_documents(documents: Iterable[Document]) -> Survey:
 def survey_features(corpus: FeatureCorpus) -> Survey:
     """Look at documents that have features instead of texts."""
     survey = Survey(n_features=corpus.features.shape[1])
-    for document_id, (size, content), labels in zip(corpus.ids, _contents(corpus), corpus.labels, strict=True):
-        survey.add_content(document_id, size, content, labels)
-    return survey
-
-
-def _contents(corpus: FeatureCorpus) -> Iterator[tuple[int, bytes]]:
     indices, values = corpus.features.indices, corpus.features.data
-    for start, stop in pairwise(corpus.features.indptr.tolist()):
-        yield stop - start, indices[start:stop].tobytes() + values[start:stop].tobytes()
+    bounds = pairwise(corpus.features.indptr.tolist())
+    for document_id, (start, stop), labels in zip(corpus.ids, bounds, corpus.labels, strict=True):
+        content = indices[start:stop].tobytes() + values[start:stop].tobytes()
+        survey.add_content(document_id, stop - start, content, labels)
+    return survey
 
 
 def shared_contents(train: Survey, test: Survey) -> Finding:
@@ -144,7 +141,7 @@ def unknown_labels(train: Survey, test: Survey) -> Finding:
 
 
 def spread(values: Iterable[int]) -> dict[str, float]:
-    """Give mean, median, minimum and maximum; of nothing, zeros."""
+    """Return mean, median, minimum and maximum; of nothing, zeros."""
     numbers = list(values) or [0]
     return {
         "mean": round(sum(numbers) / len(numbers), 2),
@@ -157,14 +154,11 @@ def spread(values: Iterable[int]) -> dict[str, float]:
 def label_histogram(counts: Counter[str]) -> dict[str, int]:
     """Count labels by the number of their documents, from rare to frequent."""
     ends = (*(start - 1 for start in BUCKET_STARTS[1:]), None)
-    names = [_bucket_name(start, end) for start, end in zip(BUCKET_STARTS, ends, strict=True)]
+    names = [
+        f"{start}+" if end is None else f"{start}" if end == start else f"{start}-{end}"
+        for start, end in zip(BUCKET_STARTS, ends, strict=True)
+    ]
     histogram = dict.fromkeys(names, 0)
     for count in counts.values():
         histogram[names[bisect_right(BUCKET_STARTS, count) - 1]] += 1
     return histogram
-
-
-def _bucket_name(start: int, end: int | None) -> str:
-    if end is None:
-        return f"{start}+"
-    return f"{start}" if end == start else f"{start}-{end}"

@@ -69,7 +69,7 @@ class TokenArray:
         return TokenArray.from_lengths(ids, self.lengths, self.n_words)
 
     def padded(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Give a batch as (B, T) ids padded on the right, and its (B,) lengths; no words become one unknown word.
+        """Return a batch as (B, T) ids padded on the right, and its (B,) lengths; no words become one unknown word.
 
         T is one of few lengths, but for a document alone, which should not wait for padding.
         """

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from haxmlnet.config import Config
 from haxmlnet.data.arrays import csr_view, release_pages, write_array
-from haxmlnet.data.kept import kept_arrays, kept_matrix
+from haxmlnet.data.cached_arrays import cache_arrays, cache_matrix
 from haxmlnet.data.labels import LabelIndex
 from haxmlnet.data.prepared import FIRST_WORD_ID, PreparedCorpus
 from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
@@ -177,7 +177,7 @@ class Fold:
     @cached_property
     def label_features(self) -> sp.csr_array:
         """The sum of the TF-IDF of each label's documents, (labels x words), strongest words only, length one."""
-        return kept_matrix(
+        return cache_matrix(
             self._directory,
             {"what": "label features", **self._identity},
             self.whole.n_features,
@@ -204,7 +204,7 @@ class Fold:
             return {"vectors": write_array(directory, "vectors", vectors.ravel())}
 
         identity = {"what": "word vectors", "size": size, "seed": seed, **self._identity}
-        arrays = kept_arrays(self._directory, identity, make, progress)
+        arrays = cache_arrays(self._directory, identity, make, progress)
         return np.array(arrays["vectors"]).reshape(self.tokenizer.n_words, size)
 
     @property

@@ -38,8 +38,8 @@ class Evidence(Protocol):
 
     name: ClassVar[str]
     """Names its file in the model directory, and its share of an explanation."""
-    of_tree: ClassVar[bool]
-    """Whether it depends on the label tree; what does not is trained once for all trees of a model."""
+    of_tree: ClassVar[bool] = False
+    """Whether it depends on the label tree; what does not is shared by all trees of a model."""
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ class Evidence(Protocol):
 
     def pays_to_retrain(self, fold: Fold) -> bool:
         """Whether to train it again on all documents, once the fusion is fitted on those held out."""
-        ...
+        return True
 
     def examine(self, documents: Documents) -> Findings:
         """Look at a block of documents."""
@@ -72,8 +72,10 @@ class Evidence(Protocol):
 class RankingEvidence(Evidence, Protocol):
     """Evidence that can rank labels alone, as the first of a model must; it also knows how its work is divided."""
 
-    beam: int
-    """Best nodes of each level whose children are scored."""
+    @property
+    def beam(self) -> int:
+        """Best nodes of each level whose children are scored."""
+        ...
 
     def examine(self, documents: Documents) -> RankingFindings:
         """Look at a block of documents."""
@@ -93,7 +95,10 @@ class RankingEvidence(Evidence, Protocol):
 class Findings(Protocol):
     """What one piece of evidence found in a block of documents. It keeps what it computed, for later questions."""
 
-    proposals: LabelIds  # (B, W), best first
+    @property
+    def proposals(self) -> LabelIds:
+        """Labels (B, W) that may be right, best first."""
+        ...
 
     def features(self, candidates: LabelIds) -> Features:
         """Give the features of candidates (B, C) of each document."""

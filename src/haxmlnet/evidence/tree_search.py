@@ -14,7 +14,7 @@ from torch import Tensor
 
 from haxmlnet.data.shapes import few_counts
 from haxmlnet.data.tokens import TokenArray, length_sorted_batches
-from haxmlnet.network.network import LabelAttentionNetwork
+from haxmlnet.network.network import LabelAttentionNetwork, path_probabilities
 from haxmlnet.ranking import ABSENT, Ranking, rank
 from haxmlnet.training.hardware import kept_memory, workers
 from haxmlnet.tree import LabelTree, ancestors_of, children_of, marked_in_rows, values_in_rows
@@ -77,12 +77,12 @@ class BatchSearch:
             n_nodes = self.tree.level_sizes[level]
             if best is None:
                 nodes = np.broadcast_to(np.arange(n_nodes, dtype=np.int32), (len(self.states), n_nodes))
-                logits = self.score(level, None)
-                scores = sigmoid(logits)
+                logits, parent_scores = self.score(level, None), None
             else:
                 nodes, parent_scores = children_of(self.tree, level - 1, best.ids[:, :beam], best.scores[:, :beam])
                 logits = self.score(level, nodes)
-                scores = sigmoid(logits) * parent_scores
+            parents = None if parent_scores is None else torch.from_numpy(parent_scores)
+            scores = path_probabilities(torch.from_numpy(logits), parents).numpy()  # eq. 3
             found = LevelScores(nodes, logits, scores)
             yield found
             best = found.best(beam, n_nodes)

@@ -99,8 +99,8 @@ class DocumentModel(Model):
         return self
 
     @abstractmethod
-    def _check_settings(self) -> None:
-        """Raise a SettingError if a setting is wrong, before anything is read."""
+    def _check_settings(self) -> dict[str, Any]:
+        """Give all settings, or raise a SettingError if one is wrong: before anything is read."""
 
     @abstractmethod
     def _train(self, whole: TrainingSet) -> dict[str, Any]:

@@ -17,11 +17,8 @@ from haxmlnet.errors import DataError, SettingError
 from haxmlnet.evidence.attention_tree import AttentionTree
 from haxmlnet.evidence.classifier_tree import ClassifierTree
 from haxmlnet.evidence.fold import TrainingSet, Validation, validation_documents
-from haxmlnet.evidence.label_frequency import LabelFrequency
-from haxmlnet.evidence.label_names import LabelNames
-from haxmlnet.evidence.nearest_documents import NearestDocuments
 from haxmlnet.evidence.protocol import Documents, Evidence, Run
-from haxmlnet.models.evidence_model import EvidenceModel
+from haxmlnet.models.evidence_model import EvidenceModel, known_of_labels
 from haxmlnet.models.model import check_texts
 from haxmlnet.planning.forecast import Plan, refuse_what_does_not_fit
 from haxmlnet.planning.sizes import DataSizes
@@ -54,11 +51,9 @@ class HAXMLNet(Settings, EvidenceModel):
         """The networks alone, as in the paper, or fused with what else is known of a label."""
         if not config.fusion.linear:
             return [AttentionTree]
-        names: list[type[Evidence]] = [LabelNames] * config.fusion.names
-        neighbors: list[type[Evidence]] = [NearestDocuments] * config.fusion.neighbours
-        return [AttentionTree, ClassifierTree, LabelFrequency, *names, *neighbors]
+        return [AttentionTree, ClassifierTree, *known_of_labels(config.fusion)]
 
-    def fit(
+    def fit(  # type: ignore[override]
         self,
         texts: Sequence[str],
         labels: Any,
@@ -127,9 +122,6 @@ class HAXMLNet(Settings, EvidenceModel):
     def _check_settings(self) -> dict[str, Any]:
         return check_settings(settings_of(self))
 
-    def _config(self, n_documents: int, n_labels: int) -> Config:
-        return haxmlnet_config(resolve_settings(self._check_settings(), n_documents, n_labels), n_labels)
-
     def _train(
         self,
         whole: TrainingSet,
@@ -140,6 +132,7 @@ class HAXMLNet(Settings, EvidenceModel):
         settings = resolve_settings(self._check_settings(), len(whole), len(whole.label_index))
         config = haxmlnet_config(settings, len(whole.label_index))
         machine, device = config.machine, choose_device(config.machine.device)
+        dtype = choose_dtype(machine.precision, device)
         if machine.check_memory:
             assert whole.corpus is not None
             refuse_what_does_not_fit(whole.corpus, settings, has_checkpoints=checkpoint_dir is not None)
@@ -149,7 +142,7 @@ class HAXMLNet(Settings, EvidenceModel):
             assert whole.corpus is not None
             decisive = {name: value for name, value in settings.items() if name != "check_memory"}
             held_out = () if given is None else given.truncated(config.text.max_length).arrays()
-            identity = training_identity(decisive, whole.corpus.digest, held_out)
+            identity = training_identity(decisive, whole.corpus.digest, held_out, config.text.vectors)
             checkpoints = Checkpoints.start(checkpoint_dir, identity, self.checkpoint_seconds, resume)
         with training_threads(machine.n_jobs):
             n_threads = torch.get_num_threads()
@@ -158,7 +151,7 @@ class HAXMLNet(Settings, EvidenceModel):
         return {
             "n_validation": n_validation,
             "validation_nDCG@5": [round(self._attention(n).validation_score, 4) for n in range(len(self.trees_))],
-            "threads": n_threads, "device": device.type, "dtype": str(choose_dtype(machine.precision, device)).removeprefix("torch."),
+            "threads": n_threads, "device": device.type, "dtype": str(dtype).removeprefix("torch."),
             "torch_version": torch.__version__, "settings": settings,
         }  # fmt: skip
 

@@ -13,10 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from haxmlnet.data import Document, SkipReport
 from haxmlnet.data.arrays import GrowingArray, csr_view
 from haxmlnet.data.labels import LabelIndex
 from haxmlnet.data.prepared import FIRST_WORD_ID, PreparedCorpus, write_prepared
-from haxmlnet.data.readers import Document, SkipReport
 from haxmlnet.data.tokens import TokenArray
 from haxmlnet.errors import DataError
 from haxmlnet.progress import Progress

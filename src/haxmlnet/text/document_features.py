@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from haxmlnet.data.kept import kept_matrix
+from haxmlnet.data.cached_arrays import cache_matrix
 from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.progress import Progress
 from haxmlnet.text.blocks import iterate_ranges
@@ -35,4 +35,4 @@ def document_features(corpus: PreparedCorpus, n_words: int, progress: Progress) 
                 advance(stop - start)
 
     identity = {"what": "tfidf", "n_words": n_words}
-    return kept_matrix(corpus.directory, identity, n_words, iterate_features, progress)
+    return cache_matrix(corpus.directory, identity, n_words, iterate_features, progress)

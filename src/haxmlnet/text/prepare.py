@@ -9,12 +9,13 @@ from typing import Any
 
 from haxmlnet.data.arrays import DESCRIPTION, new_directory_beside, remove_directory
 from haxmlnet.data.cache import Cache, content_key
+from haxmlnet.data.document_files import iterate_documents
+from haxmlnet.data.documents import DEFAULT_OPTIONS, Document, ReadOptions, SkipReport
+from haxmlnet.data.formats.recognition import find_file, recognize_format
+from haxmlnet.data.formats.registry import FORMATS
+from haxmlnet.data.formats.source import STANDARD_INPUT, open_source
+from haxmlnet.data.in_memory_tables import documents_of_table
 from haxmlnet.data.prepared import PreparedCorpus
-from haxmlnet.data.readers import Document, ReadOptions, SkipReport, documents_of_table, find_file, iterate_documents
-from haxmlnet.data.readers.documents import DEFAULT_OPTIONS
-from haxmlnet.data.readers.parallel import PECOS_NAME, labels_name
-from haxmlnet.data.readers.recognition import format_of
-from haxmlnet.data.readers.source import STANDARD_INPUT, bare_name, find_beside, open_source
 from haxmlnet.errors import DataError
 from haxmlnet.progress import Progress
 from haxmlnet.text.corpus_builder import prepare_documents
@@ -94,32 +95,17 @@ class _Job:
 def _identify(file: Path, options: ReadOptions, progress: Progress) -> tuple[str, int | None]:
     """Compute a checksum of all that decides the outcome, and the number of documents where each is a line."""
     with open_source(file) as source:
-        form = format_of(source, options, True)
+        form = recognize_format(source, options, True)
         has_lines = not source.packing and not source.is_parquet and form != "huggingface"
     facts = {
         "preparation": [PREPARATION_VERSION, __version__],
         "options": {**asdict(options), "format": form},
     }
-    files = companion_files(file, form)
+    files = FORMATS[form].list_files(file)
     n_megabytes = sum(path.stat().st_size for path in files) // 1_000_000
     with progress.stage("checksum", n_megabytes, "MB") as advance:
         key, n_lines = content_key(files, facts, lambda n: advance(n / 1e6))
     return key, n_lines if has_lines else None
-
-
-def companion_files(file: Path, form: str) -> list[Path]:
-    """List the files whose content decides what is read: the file itself, and those beside it that belong to it."""
-    if form == "huggingface":
-        return [file, *sorted(path for path in file.parent.iterdir() if path.is_file() and path != file)]
-    labels = labels_name(file.name)
-    pecos = PECOS_NAME.fullmatch(bare_name(file.name))
-    names = {
-        "xc": ["lbl.json"],
-        "parallel": [labels] if labels else [],
-        "pecos": [f"Y.{pecos[1]}.npz", "output-items.txt"] if pecos else [],
-    }
-    beside = [find_beside(file, name) for name in names.get(form, [])]
-    return [file, *(path for path in beside if path is not None)]
 
 
 def _prepare_in_cache(cache: Cache, key: str, job: _Job) -> PreparedCorpus:

@@ -131,16 +131,19 @@ class Checkpoints:
 
 
 def training_identity(
-    settings: Mapping[str, Any], corpus_digest: str, validation: Iterable[NDArray[Any]]
+    settings: Mapping[str, Any], corpus_digest: str, validation: Iterable[NDArray[Any]], vectors: str | None = None
 ) -> dict[str, str]:
-    """Give checksums of all that decides the outcome of a training: a resumed one must have the same."""
+    """Give checksums of all that decides the outcome of a training, the file of word vectors among it.
+
+    A training that is resumed must have the same.
+    """
     indifferent = ("device", "n_jobs", "checkpoint_seconds")
     chosen = {name: value for name, value in settings.items() if name not in indifferent}
     chosen |= {"haxmlnet version": __version__, "torch version": torch.__version__}
     documents = hashlib.sha256(corpus_digest.encode())
     for array in validation:
         documents.update(f"{array.dtype}{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
-    if vectors := settings.get("vectors"):
+    if vectors is not None:
         try:
             with open(vectors, "rb") as stream:
                 documents.update(hashlib.file_digest(stream, "sha256").digest())
@@ -151,18 +154,18 @@ def training_identity(
 
 def _check_identity(path: Path, identity: Mapping[str, str]) -> None:
     try:
-        before = json.loads((path / IDENTITY).read_text("utf-8"))
-        settings, data = json.loads(before["settings"]), before["data"]
+        content = json.loads((path / IDENTITY).read_text("utf-8"))
+        before, data = json.loads(content["settings"]), content["data"]
     except (OSError, ValueError, KeyError, TypeError):
         raise HaxmlnetError(f"{path}: holds no training that could be resumed. Delete it to start anew.") from None
     if data != identity["data"]:
         raise HaxmlnetError(f"{path}: was made from other training data. Give the same, or delete it to start anew.")
     now = json.loads(identity["settings"])
-    different = [name for name in now if settings.get(name) != now[name]]
+    different = [name for name in now if before.get(name) != now[name]]
     if different:
         name = different[0]
         raise HaxmlnetError(
-            f"{path}: was made with {name} {settings.get(name)!r}, now it is {now[name]!r}. "
+            f"{path}: was made with {name} {before.get(name)!r}, now it is {now[name]!r}. "
             "Give the same settings, or delete it to start anew."
         )
 

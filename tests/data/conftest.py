@@ -1,8 +1,0 @@
-"""Lets the tests import `benchmarks`, which is no part of the installed package."""
-
-import sys
-from pathlib import Path
-
-ROOT = str(Path(__file__).parents[2])
-if ROOT not in sys.path:
-    sys.path.insert(0, ROOT)

@@ -1,0 +1,1 @@
+"""Damaged files of every format through every reader: `python -m tests.fuzz`."""
