@@ -24,7 +24,7 @@ from haxmlnet.saved import SavedModel
 from haxmlnet.store import write_arrays
 from haxmlnet.tree import LabelTree, build_label_tree, choose_level_sizes
 
-# Labels of each tree whose scores are averaged; labels beyond them follow below.
+# Labels of each tree whose scores are averaged; those beyond them follow below, as the first tree ranks them.
 AVERAGED = 128
 
 
@@ -59,7 +59,8 @@ class EvidenceModel(DocumentModel):
         width = min(AVERAGED, len(self.label_index_))
         rankings = [tree.rank(documents, max(k, width), n_threads) for tree in trees]
         best = average_rankings([ranking.top(width) for ranking in rankings], k)
-        return best if k <= width else extend_ranking(best, average_rankings(rankings, k), k)
+        # Means of longer rankings would change with their length.
+        return best if k <= width else extend_ranking(best, rankings[0], k)
 
     def _write_parts(self, directory: Path) -> None:
         super()._write_parts(directory)
