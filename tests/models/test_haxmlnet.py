@@ -14,6 +14,7 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
+from haxmlnet.cpu.matmul import has_bfloat16_matmul
 from haxmlnet.data.labels import index_labels
 from haxmlnet.errors import DataError, ModelError, SettingError
 from haxmlnet.models.haxmlnet import HAXMLNet
@@ -25,7 +26,6 @@ from haxmlnet.models.tree_model import (
     part_name,
     saved_network,
 )
-from haxmlnet.network.products import has_short_products
 from haxmlnet.progress import Progress
 from haxmlnet.text.corpus_builder import prepare_texts
 from haxmlnet.training.hardware import processor_threads
@@ -111,8 +111,8 @@ def test_a_search_of_all_nodes_is_the_exhaustive_product(fitted, unseen_document
     assert_ranks(model.predict(texts, k=24), exhaustive_scores(model, texts))
 
 
-@pytest.mark.skipif(not has_short_products(), reason="this processor does not multiply numbers of 16 bits")
-def test_numbers_of_16_bits_learn_as_well_and_are_kept_with_the_model(
+@pytest.mark.skipif(not has_bfloat16_matmul(), reason="this processor has no bfloat16")
+def test_bfloat16_learns_as_well_and_are_kept_with_the_model(
     new_model, tiny_corpus, unseen_documents, tmp_path
 ):
     texts, labels = unseen_documents
@@ -122,14 +122,14 @@ def test_numbers_of_16_bits_learn_as_well_and_are_kept_with_the_model(
     assert short > long - 2
     models[0].save(tmp_path / "model")
     loaded, together = HAXMLNet.load(tmp_path / "model"), models[0].predict(texts, k=24)
-    assert {network.encoder.kind for network in loaded.trees_[0].networks} == {torch.bfloat16}
+    assert {network.dtype for network in loaded.trees_[0].networks} == {torch.bfloat16}
     np.testing.assert_array_equal(loaded.predict(texts, k=24).scores, together.scores)
     for row, text in enumerate(texts):
         alone = models[0].predict([text], k=24)
-        np.testing.assert_allclose(alone.scores[0], together.scores[row], atol=0.02)
+        np.testing.assert_allclose(alone.scores[0], together.scores[row], atol=0.01)
 
 
-@pytest.mark.skipif(not has_short_products(), reason="this processor does not multiply numbers of 16 bits")
+@pytest.mark.skipif(not has_bfloat16_matmul(), reason="this processor has no bfloat16")
 def test_a_trained_model_predicts_with_the_numbers_it_is_told_to(new_hasty_model, tiny_corpus, unseen_documents):
     model, (texts, _) = new_hasty_model("HAXMLNet", precision="auto").fit(*tiny_corpus), unseen_documents
     together = model.set_params(precision="float32").predict(texts, k=24)

@@ -12,11 +12,12 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from haxmlnet.config import TrainingConfig
 from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
 from haxmlnet.models.tree_model import levels_of_networks, new_network
+from haxmlnet.network.head import LabelHead
 from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.planning.shape import ModelShape, even_tree
 from haxmlnet.progress import Progress
@@ -103,12 +104,13 @@ def _network(shape: ModelShape, levels: range) -> LabelAttentionNetwork:
     words = torch.randn(min(shape.vocabulary, MOST_ROWS), shape.word_size)
     rows = [size if level == 0 else min(size, MOST_ROWS) for level, size in enumerate(shape.level_sizes)]
     network = new_network(words, even_tree(rows), levels, shape.settings, 0)
-    for head in network.heads:
+    for level in levels:
+        head = network.head(level)
         head.register_forward_pre_hook(_fold_candidates)
     return network
 
 
-def _fold_candidates(head: nn.Module, inputs: tuple[Tensor, Tensor, Tensor | None]) -> tuple[Tensor, ...] | None:
+def _fold_candidates(head: LabelHead, inputs: tuple[Tensor, Tensor, Tensor | None]) -> tuple[Tensor, ...] | None:
     """Let nodes share the rows of a table that has fewer than there are nodes."""
     states, lengths, candidates = inputs
     if candidates is None:
