@@ -170,9 +170,8 @@ def test_blocks_and_threads_change_nothing(n_threads, size, monkeypatch):
 
 def test_blocks_are_examined_side_by_side():
     met = threading.Barrier(2, timeout=60)
-    assert [
-        n for _, n in random_classifiers().map_blocks(lambda block: met.wait() * 0 + len(block), random_documents(), 2)
-    ] == [20, 20]
+    blocks = random_classifiers().map_blocks(lambda block: met.wait() * 0 + len(block), random_documents(), 2)
+    assert [n for _, n in blocks] == [20, 20]
 
 
 def test_a_failure_in_a_thread_is_the_failure_of_all(monkeypatch):

@@ -121,7 +121,8 @@ def fit_on(model: FusedTree, held_out: Labelled, run: Run) -> Fusion | None:
 def retrain(model: FusedTree, fold: Fold, run: Run) -> None:
     """Train again on all documents what gains by it; the old one goes first, to make room."""
     everything = fold.with_all()
-    for place, evidence in enumerate(model.evidence):
+    for place in range(len(model.evidence)):
+        evidence = model.evidence[place]
         if not evidence.pays_to_retrain(fold):
             continue
         source = type(evidence)
