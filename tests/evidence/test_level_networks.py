@@ -96,3 +96,13 @@ def test_a_weight_too_many_is_refused():
     arrays = {**network_arrays(network), "what": np.zeros(3)}
     with pytest.raises(ModelError, match=r"^some file: expected what of shape None, got \(3,\)"):
         load_network(network, arrays, "some file")
+
+
+@pytest.mark.parametrize("shape", [None, (30,), (29, 4), (30, 0)])
+def test_word_vectors_of_another_vocabulary_are_refused(shape):
+    arrays = network_arrays(small_network(range(3)))
+    del arrays["encoder.words.weight"]
+    if shape is not None:
+        arrays["encoder.words.weight"] = np.zeros(shape, np.float32)
+    with pytest.raises(ModelError, match="^some file: expected the vectors of 30 words"):
+        saved_network(arrays, range(3), frame_of(TREE, 30, **SMALL))

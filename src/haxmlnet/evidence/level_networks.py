@@ -47,6 +47,8 @@ def new_network(word_vectors: torch.Tensor, tree: LabelTree, levels: range, run:
 def saved_network(arrays: Mapping[str, NDArray[Any]], levels: range, frame: Frame) -> LabelAttentionNetwork:
     """Make the network of some levels from its saved weights, ready to predict."""
     words = arrays.get("encoder.words.weight", np.zeros((0, 0), np.float32))
+    if words.ndim != 2 or len(words) != frame.n_features or words.shape[1] == 0:
+        raise ModelError(f"{frame.source}: expected the vectors of {frame.n_features} words, got shape {words.shape}.")
     with torch.device("meta"):  # no memory and no random numbers for weights that are replaced at once
         network = build_network(torch.empty(words.shape), frame.tree, levels, frame.config)
     check_weights(network, arrays, frame.source)
