@@ -7,6 +7,7 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from haxmlnet.cli import build_parser
@@ -149,6 +150,18 @@ def test_python_examples_import_what_exists(page):
             if isinstance(node, ast.ImportFrom) and node.module.startswith("haxmlnet"):
                 module = importlib.import_module(node.module)
                 assert all(hasattr(module, alias.name) for alias in node.names)
+
+
+def test_new_evidence_costs_one_file_and_one_line(tmp_path, capsys):
+    names = {"__name__": "example"}
+    exec(blocks(ROOT / "docs/how-to/add-evidence.md", "python")[0], names)
+    assert float(capsys.readouterr().out) > 75
+    model, texts = names["model"], names["test"].texts[:20]
+    assert "keyword: keyword share" in model.trees_[0].feature_names
+    model.save(tmp_path / "model")
+    assert (tmp_path / "model" / "keyword.safetensors").is_file()
+    loaded = names["KeywordTree"].load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict(texts).scores, model.predict(texts).scores)
 
 
 @pytest.mark.parametrize("file", TEXT_FILES, ids=page_name)

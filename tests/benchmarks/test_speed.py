@@ -170,7 +170,7 @@ def test_operations_are_those_that_torch_counts():
 def test_padding_and_absent_candidates_are_no_useful_operations():
     network = tiny_network()
     with record_calls() as calls:
-        run_network(network, torch.ones(1, 9, dtype=torch.int64), torch.tensor([4]), torch.tensor([[3, 8, 5, 3, 3]]))
+        run_network(network, torch.ones(1, 9, dtype=torch.int64), torch.tensor([4]), torch.tensor([[3, 8, 5, -1, -1]]))
     with record_calls() as plain:
         run_network(network, torch.ones(1, 4, dtype=torch.int64), torch.tensor([4]), torch.tensor([[3, 8, 5]]))
     assert count_operations(calls) == count_operations(plain)

@@ -98,7 +98,7 @@ def test_documents_held_out_are_those_not_kept():
     labels = [int(word[1:]) % 4 for word in held_out]
     assert fold.held_out.targets.indices.tolist() == labels
     np.testing.assert_array_equal(fold.kept_targets.toarray(), whole.targets.toarray()[fold.kept])
-    np.testing.assert_array_equal(fold.copy_kept_features().toarray(), whole.features.toarray()[fold.kept])
+    np.testing.assert_array_equal(fold.kept_features().toarray(), whole.features.toarray()[fold.kept])
 
 
 def test_with_all_keeps_every_document():
@@ -107,7 +107,7 @@ def test_with_all_keeps_every_document():
     everything = Fold.split(whole, config_of(60, 4, validation_fraction=0.25), None, 0).with_all()
     assert everything.kept.tolist() == list(range(60))
     assert (everything.n_left_out, everything.held_out) == (0, None)
-    assert everything.copy_kept_features().shape[0] == everything.kept_targets.shape[0] == 60
+    assert everything.kept_features().shape[0] == everything.kept_targets.shape[0] == 60
 
 
 def test_given_documents_leave_all_others_for_the_training():

@@ -14,12 +14,21 @@ from haxmlnet.network.encoder import BiLSTMEncoder
 from haxmlnet.network.head import LabelHead
 from haxmlnet.network.network import LabelAttentionNetwork
 
+ALIGNMENT = 64
+
 
 def accelerate(network: LabelAttentionNetwork, dtype: torch.dtype) -> LabelAttentionNetwork:
     """Give the modules of a network on a processor their fast forms, which multiply in float32 or bfloat16.
 
     Weights and their names stay. In eval mode no gradients pass through the fast forms: see `plain_form`.
     """
+    tables = {id(m.weight) for m in network.modules() if isinstance(m, nn.Embedding) and m.sparse}
+    for weight in network.parameters():
+        # Weights of a mapped file may lie askew in memory, where matmul adds up in another order: a model would not
+        # predict to the last bit what it did before it was saved. Of tables, only rows are taken.
+        if weight.data_ptr() % ALIGNMENT and id(weight) not in tables:
+            weight.data = weight.data.clone()
+
     network.dtype = dtype
     encoder = network.encoder
     encoder.__class__ = FastEncoder

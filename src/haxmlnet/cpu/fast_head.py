@@ -60,12 +60,12 @@ class FastHead(LabelHead):
         # What comes after attention would wait for memory: it is done for one document after the other as well.
         nodes = np.arange(width)[None].repeat(len(states), 0) if candidates is None else candidates.numpy()
         logits, layers = torch.zeros(len(states), width), list(self.middle)[:-1]
-        last, bias = self.last.weight.numpy()[0], np.float32(self.last.bias.item())
+        last, last_bias = self.last.weight.numpy()[0], np.float32(self.last.bias.item())
         own = np.zeros((0, 0), np.float32) if self.outputs is None else self.outputs.weight.numpy()
         for row, hidden in enumerate(sums_of_documents(self.queries, candidates, states, values, lengths, counts)):
             for layer in layers:
                 hidden = layer(hidden)
-            _write_logits(hidden.numpy(), last, bias, own, nodes[row], logits[row].numpy())
+            _write_logits(hidden.numpy(), last, last_bias, own, nodes[row], logits[row].numpy())
         return logits
 
 

@@ -89,7 +89,8 @@ class FastTableAdam:
         if self.means.dtype == torch.float32:
             kernels.update_rows(*gradients, *arrays, first, last, *numbers)
         else:
-            kernels.update_rows_in_bfloat16(*gradients, *arrays, first, last, *numbers, self.n_steps)
+            arguments = (*gradients, *arrays, first, last, *numbers, self.n_steps)
+            kernels.update_rows_in_bfloat16(*arguments)
 
     def state(self) -> dict[str, Any]:
         """Give what a checkpoint needs, as `TableAdam` does; of bfloat16 moments, their bits."""

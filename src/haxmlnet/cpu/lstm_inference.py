@@ -83,13 +83,14 @@ def encode_direction(lstm: nn.LSTM, documents: Documents, backward: bool, states
     """Write the hidden states of one direction into its columns of the states (B, T, H)."""
     dtype, n_documents = documents.vectors.dtype, len(documents.places)
     first = lstm.hidden_size if backward else 0
-    input_weights, hidden_weights = (w.detach().to(dtype) for w in (lstm.weight_ih_l0, lstm.weight_hh_l0))
-    bias = (lstm.bias_ih_l0 + lstm.bias_hh_l0).detach().to(dtype)
+    weights: list[Tensor] = [getattr(lstm, f"{name}_l0") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+    input_weights, hidden_weights = (w.detach().to(dtype) for w in weights[:2])
+    bias = (weights[2] + weights[3]).detach().to(dtype)
     if n_documents < MIN_BATCH:
         from_words = array_of(matmul_without_compiling(documents.vectors, input_weights, bias))  # (U, 4 h)
-        weights, all_states = array_of(hidden_weights), array_of(states)
+        arrays = array_of(hidden_weights), array_of(states)
         for row, length in enumerate(documents.lengths):
-            _encode_document(from_words, weights, documents.places[row, :length], backward, all_states[row], first)
+            _encode_document(from_words, arrays[0], documents.places[row, :length], backward, arrays[1][row], first)
         return
     from_words = array_of(matmul(documents.vectors, input_weights, bias))
     cells = np.zeros((n_documents, lstm.hidden_size), np.float32)

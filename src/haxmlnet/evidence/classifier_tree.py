@@ -65,7 +65,7 @@ class ClassifierTree:
         """Train the classifiers of every level on the documents kept."""
         config = run.config
         task = LinearTask(
-            fold.copy_kept_features(),
+            fold.kept_features(),
             fold.kept_targets,
             config.linear,
             config.machine.random_state,

@@ -165,7 +165,7 @@ class Fold:
         """True labels of the kept documents."""
         return self.whole.targets[self.kept] if self.n_left_out else self.whole.targets
 
-    def copy_kept_features(self) -> sp.csr_array:
+    def kept_features(self) -> sp.csr_array:
         """Give TF-IDF of the kept documents, without the pages of the file that it comes from."""
         features = self.whole.features
         if self.n_left_out == 0:

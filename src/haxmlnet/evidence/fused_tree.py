@@ -122,11 +122,9 @@ def retrain(model: FusedTree, fold: Fold, run: Run) -> None:
     """Train again on all documents what gains by it; the old one goes first, to make room."""
     everything = fold.with_all()
     for place in range(len(model.evidence)):
-        evidence = model.evidence[place]
-        if not evidence.pays_to_retrain(fold):
+        if not model.evidence[place].pays_to_retrain(fold):
             continue
-        source = type(evidence)
-        del evidence
+        source = type(model.evidence[place])
         if place == 0:
             del model.first
             model.first = source.train(everything, model.tree, run)  # type: ignore[assignment]

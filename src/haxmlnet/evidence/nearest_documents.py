@@ -58,7 +58,7 @@ class NearestDocuments:
     @classmethod
     def train(cls, fold: Fold, tree: LabelTree, run: Run) -> Self:
         """Index the documents of the fold."""
-        return cls.index(fold.copy_kept_features(), fold.kept_targets, run.config.search.n_candidates // 4)
+        return cls.index(fold.kept_features(), fold.kept_targets, run.config.search.n_candidates // 4)
 
     @classmethod
     def index(cls, features: sp.csr_array, targets: sp.csr_array, n_proposals: int) -> Self:
