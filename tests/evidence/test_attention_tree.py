@@ -25,7 +25,8 @@ from toy_networks import (
 from haxmlnet.cpu import plain_form
 from haxmlnet.data.tokens import TokenArray
 from haxmlnet.evidence import attention_tree, tree_search
-from haxmlnet.evidence.attention_tree import LEAST_SCORE, WIDEST_LOGIT, AttentionTree, training_name
+from haxmlnet.evidence.attention_training import training_name
+from haxmlnet.evidence.attention_tree import LEAST_SCORE, WIDEST_LOGIT, AttentionTree
 from haxmlnet.evidence.protocol import Documents
 from haxmlnet.network.attention import attention_weights
 from haxmlnet.network.network import LabelAttentionNetwork

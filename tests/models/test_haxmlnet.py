@@ -12,11 +12,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from numpy.typing import NDArray
-
-from haxmlnet.data.labels import index_labels
-from haxmlnet.errors import DataError, ModelError, SettingError
-from haxmlnet.models.haxmlnet import HAXMLNet
 from haxmlnet.models.tree_model import (
     levels_of_networks,
     network_arrays,
@@ -26,6 +21,11 @@ from haxmlnet.models.tree_model import (
     saved_network,
 )
 from haxmlnet.network.products import has_short_products
+from numpy.typing import NDArray
+
+from haxmlnet.data.labels import index_labels
+from haxmlnet.errors import DataError, ModelError, SettingError
+from haxmlnet.models.haxmlnet import HAXMLNet
 from haxmlnet.progress import Progress
 from haxmlnet.text.corpus_builder import prepare_texts
 from haxmlnet.training.hardware import processor_threads

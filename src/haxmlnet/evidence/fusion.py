@@ -45,7 +45,7 @@ class Fusion:
     def probabilities(self, features: NDArray[np.float32], present: NDArray[np.bool_]) -> NDArray[np.float32]:
         """Give the probability of each candidate (B, C) from its features (B, C, F)."""
         probabilities = np.zeros(present.shape, np.float32)
-        _fuse(
+        fuse_candidates(
             np.ascontiguousarray(features, np.float32), np.ascontiguousarray(present), *self._folded,
             self.outer_weights, self.outer_bias, probabilities,
         )  # fmt: skip
@@ -84,21 +84,17 @@ def fit_fusion(
     """Fit the fusion on candidates (B, C) known to be right or wrong; None where there is too little to learn."""
     if len(features) < MIN_DOCUMENTS or not right[present].any() or right[present].all():
         return None
-    inputs = _inputs(features, present)[present]
+    # A feature counts as it is, and as its distance from the best candidate of the same document.
+    best = np.where(present[..., None], features, -np.inf).max(axis=1, keepdims=True, initial=-np.inf)
+    inputs = np.concatenate([features, features - best], axis=-1, dtype=np.float32)[present]
     centre, scale = inputs.mean(axis=0), inputs.std(axis=0) + 1e-6
     decay = min(WEIGHT_DECAY / len(features), MOST_WEIGHT_DECAY)
-    layers = _train_networks((inputs - centre) / scale, right[present].astype(np.float32), decay, seed)
+    layers = train_networks((inputs - centre) / scale, right[present].astype(np.float32), decay, seed)
     return Fusion(centre.astype(np.float32), scale.astype(np.float32), *layers)
 
 
-def _inputs(features: NDArray[np.float32], present: NDArray[np.bool_]) -> NDArray[np.float32]:
-    best = np.where(present[..., None], features, -np.inf).max(axis=1, keepdims=True, initial=-np.inf)
-    behind = np.where(present[..., None], features - best, 0)
-    return np.concatenate([features, behind], axis=-1).astype(np.float32)
-
-
 @numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _fuse(  # type: ignore[no-untyped-def]
+def fuse_candidates(  # type: ignore[no-untyped-def]
     features, present, weights, of_best, start, outer_weights, outer_bias, probabilities
 ):  # fmt: skip
     """Give the output of the network for each candidate that is present, document by document."""
@@ -136,7 +132,7 @@ def _fuse(  # type: ignore[no-untyped-def]
             probabilities[row, candidate] = one / (one + np.exp(-output))
 
 
-def _train_networks(inputs: NDArray[np.float32], targets: NDArray[np.float32], decay: float, seed: int) -> Layers:
+def train_networks(inputs: NDArray[np.float32], targets: NDArray[np.float32], decay: float, seed: int) -> Layers:
     """Train networks from different starts, all in one step, and give one whose output is the mean of theirs."""
     import torch
     from torch import nn

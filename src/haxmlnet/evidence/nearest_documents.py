@@ -87,7 +87,7 @@ class NearestDocuments:
             tables.sums = np.zeros(self.targets.shape[0], np.float32)
         kernels.find_nearest(
             features.indptr.astype(np.int64), features.indices, features.data,
-            self._posting_bounds, self._owners, self.postings.data, HEAVIEST, MOST_READ,
+            self.posting_bounds, self.owners, self.postings.data, HEAVIEST, MOST_READ,
             tables.sums, nearest.ids, nearest.similarities,
         )  # fmt: skip
         return nearest
@@ -127,11 +127,13 @@ class NearestDocuments:
         return threading.local()
 
     @cached_property
-    def _posting_bounds(self) -> NDArray[np.int64]:
+    def posting_bounds(self) -> NDArray[np.int64]:
+        """Where the postings of each feature begin and end."""
         return self.postings.indptr.astype(np.int64)
 
     @cached_property
-    def _owners(self) -> NDArray[np.uint32]:
+    def owners(self) -> NDArray[np.uint32]:
+        """The document of each posting."""
         return self.postings.indices.astype(np.int32, copy=False).view(np.uint32)
 
     @cached_property

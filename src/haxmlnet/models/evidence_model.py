@@ -10,10 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from haxmlnet.config import Config
+from haxmlnet.config import Config, FusionConfig
 from haxmlnet.evidence.fold import Fold, Labelled, TrainingSet
 from haxmlnet.evidence.fused_tree import FusedTree, train_fused_tree
 from haxmlnet.evidence.fusion import Fusion
+from haxmlnet.evidence.label_frequency import LabelFrequency
+from haxmlnet.evidence.label_names import LabelNames
+from haxmlnet.evidence.nearest_documents import NearestDocuments
 from haxmlnet.evidence.protocol import Documents, Evidence, Frame, Run
 from haxmlnet.models.document_model import DocumentModel
 from haxmlnet.ranking import Ranking, average_rankings, extend_ranking
@@ -33,10 +36,6 @@ class EvidenceModel(DocumentModel):
     @abstractmethod
     def sources(self, config: Config) -> list[type[Evidence]]:
         """Name the kinds of evidence; the first ranks alone where there is no fusion."""
-
-    @abstractmethod
-    def _config(self, n_documents: int, n_labels: int) -> Config:
-        """Decide all settings for data of this size."""
 
     def _train_trees(self, whole: TrainingSet, given: Labelled | None, run: Run) -> int:
         """Train one fused tree after the other; give the number of documents that were held out."""
@@ -98,6 +97,16 @@ class EvidenceModel(DocumentModel):
         """Give each label tree as nested nodes, its groups with the names of their labels."""
         self._check_fitted()
         return [fused.tree.to_nested(self.label_index_.names.tolist()) for fused in self.trees_]
+
+
+def known_of_labels(config: FusionConfig) -> list[type[Evidence]]:
+    """Name what is known of labels beside classifiers."""
+    known: list[type[Evidence]] = [LabelFrequency]
+    if config.names:
+        known.append(LabelNames)
+    if config.neighbours:
+        known.append(NearestDocuments)
+    return known
 
 
 def grow_tree(fold: Fold, number: int) -> LabelTree:

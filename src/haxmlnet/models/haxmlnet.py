@@ -17,11 +17,8 @@ from haxmlnet.errors import DataError, SettingError
 from haxmlnet.evidence.attention_tree import AttentionTree
 from haxmlnet.evidence.classifier_tree import ClassifierTree
 from haxmlnet.evidence.fold import TrainingSet, Validation, validation_documents
-from haxmlnet.evidence.label_frequency import LabelFrequency
-from haxmlnet.evidence.label_names import LabelNames
-from haxmlnet.evidence.nearest_documents import NearestDocuments
 from haxmlnet.evidence.protocol import Documents, Evidence, Run
-from haxmlnet.models.evidence_model import EvidenceModel
+from haxmlnet.models.evidence_model import EvidenceModel, known_of_labels
 from haxmlnet.models.model import check_texts
 from haxmlnet.planning.forecast import Plan, refuse_what_does_not_fit
 from haxmlnet.planning.sizes import DataSizes
@@ -54,9 +51,7 @@ class HAXMLNet(Settings, EvidenceModel):
         """The networks alone, as in the paper, or fused with what else is known of a label."""
         if not config.fusion.linear:
             return [AttentionTree]
-        names: list[type[Evidence]] = [LabelNames] * config.fusion.names
-        neighbors: list[type[Evidence]] = [NearestDocuments] * config.fusion.neighbours
-        return [AttentionTree, ClassifierTree, LabelFrequency, *names, *neighbors]
+        return [AttentionTree, ClassifierTree, *known_of_labels(config.fusion)]
 
     def fit(  # type: ignore[override]
         self,
@@ -126,9 +121,6 @@ class HAXMLNet(Settings, EvidenceModel):
 
     def _check_settings(self) -> dict[str, Any]:
         return check_settings(settings_of(self))
-
-    def _config(self, n_documents: int, n_labels: int) -> Config:
-        return haxmlnet_config(resolve_settings(self._check_settings(), n_documents, n_labels), n_labels)
 
     def _train(
         self,
