@@ -101,10 +101,10 @@ def test_documents_held_out_are_those_not_kept():
     np.testing.assert_array_equal(fold.kept_features().toarray(), whole.features.toarray()[fold.kept])
 
 
-def test_with_all_keeps_every_document():
+def test_everything_keeps_every_document():
     texts = [f"w{i} common" for i in range(60)]
     whole = training_set(corpus_of(texts, [[f"label {i % 4}"] for i in range(60)]))
-    everything = Fold.split(whole, config_of(60, 4, validation_fraction=0.25), None, 0).with_all()
+    everything = Fold.split(whole, config_of(60, 4, validation_fraction=0.25), None, 0).everything
     assert everything.kept.tolist() == list(range(60))
     assert (everything.n_left_out, everything.held_out) == (0, None)
     assert everything.kept_features().shape[0] == everything.kept_targets.shape[0] == 60

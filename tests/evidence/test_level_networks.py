@@ -104,5 +104,5 @@ def test_word_vectors_of_another_vocabulary_are_refused(shape):
     del arrays["encoder.words.weight"]
     if shape is not None:
         arrays["encoder.words.weight"] = np.zeros(shape, np.float32)
-    with pytest.raises(ModelError, match="^some file: expected the vectors of 30 words"):
+    with pytest.raises(ModelError, match=r"^some file: expected the vectors of 30 words"):
         saved_network(arrays, range(3), frame_of(TREE, 30, **SMALL))

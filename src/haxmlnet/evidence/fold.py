@@ -147,8 +147,9 @@ class Fold:
             kept, held_out = hold_out_common(whole.targets, n_held_out, rng)
         return cls(whole, config, kept, given or (whole.take(held_out) if len(held_out) else None), rng)
 
-    def with_all(self) -> Fold:
-        """Keep all documents."""
+    @cached_property
+    def everything(self) -> Fold:
+        """The fold that keeps all documents."""
         return Fold(self.whole, self.config, np.arange(len(self.whole)), None, self.rng)
 
     @property
