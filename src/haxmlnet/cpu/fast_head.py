@@ -25,7 +25,7 @@ class FastHead(LabelHead):
         """Give logits (B, N) of all nodes, or (B, C) of candidates (B, C), from states (B, T, H)."""
         counts = [self.n_nodes] * len(states)
         if candidates is not None:
-            candidates, counts = _fill_absent(candidates)
+            candidates, counts = fill_absent(candidates)
             if self.training or len(states) >= MIN_BATCH:  # few different numbers have few shapes to compile
                 counts = [min(few_counts(count), candidates.shape[1]) for count in counts]
         if self.training:
@@ -65,11 +65,11 @@ class FastHead(LabelHead):
         for row, hidden in enumerate(sums_of_documents(self.queries, candidates, states, values, lengths, counts)):
             for layer in layers:
                 hidden = layer(hidden)
-            _write_logits(hidden.numpy(), last, last_bias, own, nodes[row], logits[row].numpy())
+            write_logits(hidden.numpy(), last, last_bias, own, nodes[row], logits[row].numpy())
         return logits
 
 
-def _fill_absent(candidates: Tensor) -> tuple[Tensor, list[int]]:
+def fill_absent(candidates: Tensor) -> tuple[Tensor, list[int]]:
     """Let absent candidates (B, C) repeat the first of their row; give how many there are up to the last present."""
     ids = candidates.numpy()
     present = ids >= 0
@@ -105,7 +105,7 @@ class _OwnLogits(Function):
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
-def _write_logits(sums, last, bias, own, nodes, logits):  # type: ignore[no-untyped-def]
+def write_logits(sums, last, bias, own, nodes, logits):  # type: ignore[no-untyped-def]
     """Write the logits of nodes whose hidden numbers (C, M), before they are cut off at zero, are known.
 
     `last` (M,) and `bias` are shared, `own` (N, M + 1) are those of each node, or (0, 0).
