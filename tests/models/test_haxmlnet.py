@@ -112,9 +112,7 @@ def test_a_search_of_all_nodes_is_the_exhaustive_product(fitted, unseen_document
 
 
 @pytest.mark.skipif(not has_bfloat16_matmul(), reason="this processor has no bfloat16")
-def test_bfloat16_learns_as_well_and_are_kept_with_the_model(
-    new_model, tiny_corpus, unseen_documents, tmp_path
-):
+def test_bfloat16_learns_as_well_and_are_kept_with_the_model(new_model, tiny_corpus, unseen_documents, tmp_path):
     texts, labels = unseen_documents
     models = [new_model("HAXMLNet", precision=name, linear=False).fit(*tiny_corpus) for name in ("auto", "float32")]
     assert [model.describe()["training"]["numbers"] for model in models] == ["bfloat16", "float32"]

@@ -29,11 +29,13 @@ class FastHead(LabelHead):
             if self.training or len(states) >= MIN_BATCH:  # few different numbers have few shapes to compile
                 counts = [min(few_counts(count), candidates.shape[1]) for count in counts]
         if self.training:
-            return self._learn(states, lengths, candidates, counts)
+            return self._forward_training(states, lengths, candidates, counts)
         with torch.no_grad():
-            return self._infer(states, lengths, candidates, counts)
+            return self._forward_inference(states, lengths, candidates, counts)
 
-    def _learn(self, states: Tensor, lengths: Tensor, candidates: Tensor | None, counts: list[int]) -> Tensor:
+    def _forward_training(
+        self, states: Tensor, lengths: Tensor, candidates: Tensor | None, counts: list[int]
+    ) -> Tensor:
         values = linear(states, self.first.weight, self.first.bias)
         queries = rows_of(self.queries, candidates)
         if goes_by_document(states, queries.shape[-2]):
@@ -47,7 +49,9 @@ class FastHead(LabelHead):
         own: Tensor = _OwnLogits.apply(hidden, rows_of(self.outputs, candidates))  # type: ignore[no-untyped-call]
         return logits + own
 
-    def _infer(self, states: Tensor, lengths: Tensor, candidates: Tensor | None, counts: list[int]) -> Tensor:
+    def _forward_inference(
+        self, states: Tensor, lengths: Tensor, candidates: Tensor | None, counts: list[int]
+    ) -> Tensor:
         width = self.n_nodes if candidates is None else candidates.shape[1]
         if len(states) < MIN_BATCH:
             weight, bias = (x.to(states.dtype) for x in (self.first.weight, self.first.bias))
@@ -55,7 +59,7 @@ class FastHead(LabelHead):
         elif goes_by_document(states, width):
             values = linear(states, self.first.weight, self.first.bias)
         else:
-            return self._learn(states, lengths, candidates, counts)
+            return self._forward_training(states, lengths, candidates, counts)
 
         # What comes after attention would wait for memory: it is done for one document after the other as well.
         nodes = np.arange(width)[None].repeat(len(states), 0) if candidates is None else candidates.numpy()

@@ -186,7 +186,8 @@ class HAXMLNet(Settings, Model):
         """
         texts, k = self._checked_query(texts, k)
         for network in (network for model in self.trees_ for network in model.networks):
-            place(network, network.device, self.precision)
+            if network.dtype != choose_dtype(self.precision, network.device):
+                place(network, network.device, self.precision)
         with processor_threads(self.n_jobs):
             starts = range(0, max(len(texts), 1), BLOCK_DOCUMENTS)
             ranking = joined([self._rank(texts[start : start + BLOCK_DOCUMENTS], k) for start in starts])
