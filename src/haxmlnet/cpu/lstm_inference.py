@@ -74,8 +74,8 @@ def encode_documents(encoder: BiLSTMEncoder, tokens: Tensor, lengths: Tensor, dt
             job()
     if encoder.attend_words:
         places = torch.from_numpy(documents.places).flatten()
-        words = documents.vectors.index_select(0, places)
-        states[..., -encoder.words.embedding_dim :] = words.view(*tokens.shape, -1)
+        words = documents.vectors.index_select(0, places).view(*tokens.shape, encoder.words.embedding_dim)
+        states[..., -encoder.words.embedding_dim :] = words
     return states
 
 
