@@ -232,3 +232,12 @@ def test_one_document_is_encoded_in_two_threads_as_in_one():
     both = cpu.side_by_side([lambda: network.encode(tokens, lengths)] * 2)
     assert all(torch.equal(states, expected) for states in both)
     assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_no_documents(training):
+    network = accelerate(new_network(), torch.float32).train(training)
+    tokens, lengths, candidates = (x[:0] for x in documents(1))
+    states = network.encode(tokens, lengths)
+    assert network.head(0)(states, lengths).shape == (0, 5)
+    assert network.head(1)(states, lengths, candidates).shape == (0, C)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from haxmlnet.cpu.bfloat16 import array_of, narrow, wide
+from haxmlnet.cpu.bfloat16 import array_of, narrow, round_to_bfloat16, wide
 
 HALF_WAY = [1.00390625, 1.01171875, -1.00390625]  # between two that bfloat16 has
 RANDOM = torch.randn(1000, generator=torch.Generator().manual_seed(0))
@@ -32,3 +32,9 @@ def test_numbers_are_written_as_torch_rounds_them_and_read_as_they_are(dtype):
     seen = np.zeros(len(NUMBERS), np.float32)
     read(array_of(written), seen)
     np.testing.assert_array_equal(seen, written.float().numpy())
+
+
+def test_float32_is_rounded_in_place_as_torch_rounds_it():
+    numbers = NUMBERS.clone()
+    assert round_to_bfloat16(numbers) is numbers
+    torch.testing.assert_close(numbers, NUMBERS.bfloat16().float(), rtol=0, atol=0)

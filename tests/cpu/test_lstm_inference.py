@@ -91,7 +91,5 @@ def test_activations_are_as_exact_as_their_type():
     from_word = np.stack([np.full_like(values, 30), np.zeros_like(values), values, np.full_like(values, 30)], axis=1)
     for row, value in zip(from_word, values.astype(np.float64), strict=True):
         states = np.zeros((1, 1), np.float32)
-        lstm_inference._encode_document(
-            row[None], np.zeros((4, 1), np.float32), np.zeros(1, np.int32), False, states, 0
-        )
+        lstm_inference.encode_document(row[None], np.zeros((4, 1), np.float32), np.zeros(1, np.int32), False, states, 0)
         assert states[0, 0] == pytest.approx(np.tanh(np.tanh(value)), abs=1e-6)

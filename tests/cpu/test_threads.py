@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 import torch
 
-from haxmlnet.cpu.threads import _helper, side_by_side, workers
+from haxmlnet.cpu.threads import helper_thread, side_by_side, workers
 
 
 @pytest.fixture(autouse=True)
@@ -121,7 +121,7 @@ def test_two_jobs_have_a_thread_each_without_gradients():
 @contextmanager
 def busy_helper() -> Iterator[None]:
     done = threading.Event()
-    blocking = _helper(os.getpid()).submit(done.wait, 30)
+    blocking = helper_thread(os.getpid()).submit(done.wait, 30)
     yield
     done.set()
     assert blocking.result()

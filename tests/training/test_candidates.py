@@ -30,7 +30,7 @@ class Case:
         return CandidateSource(self.targets[self.level], self.targets[self.level - 1], self.tree, self.level, limit)
 
     def candidates(self, rows: np.ndarray, limit: int, seed: int) -> Candidates:
-        return self.source(limit).of(rows, self.predicted[rows], np.random.default_rng(seed))
+        return self.source(limit).draw(rows, self.predicted[rows], np.random.default_rng(seed))
 
     def true_nodes(self, row: int) -> set[int]:
         return set(self.targets[self.level][[row]].indices.tolist())
@@ -97,7 +97,7 @@ def test_without_predictions_candidates_are_those_of_the_paper():
     tree = LabelTree((np.array([0, 0, 1, 1, 2], np.int32),), 5)
     targets = tree.lift(sp.csr_array(np.array([[0, 1, 0, 0, 0], [0, 0, 0, 0, 0], [1, 0, 0, 0, 1]], np.float32)))
     source = CandidateSource(targets[1], targets[0], tree, 1, 100)
-    candidates = source.of(np.array([0, 1, 2]), np.zeros((3, 0), np.int32), np.random.default_rng(0))
+    candidates = source.draw(np.array([0, 1, 2]), np.zeros((3, 0), np.int32), np.random.default_rng(0))
     assert candidates.ids.tolist() == [[1, 0, -1], [-1, -1, -1], [0, 4, 1]]
     assert candidates.targets.tolist() == [[1, 0, 0], [0, 0, 0], [1, 1, 0]]
 
@@ -107,7 +107,7 @@ def test_true_and_absent_parents_among_the_wrong_ones_add_nothing():
     targets = tree.lift(sp.csr_array(np.array([[0, 1, 0, 0, 0], [0, 0, 0, 0, 1]], np.float32)))
     source = CandidateSource(targets[1], targets[0], tree, 1, 100)
     wrong = np.array([[ABSENT, 0, 2], [ABSENT, ABSENT, ABSENT]], np.int32)
-    candidates = source.of(np.array([0, 1]), wrong, np.random.default_rng(0))
+    candidates = source.draw(np.array([0, 1]), wrong, np.random.default_rng(0))
     assert candidates.ids.tolist() == [[1, 0, 4], [4, -1, -1]]
     assert candidates.targets.tolist() == [[1, 0, 0], [1, 0, 0]]
 
@@ -124,7 +124,7 @@ def capped(seed: int) -> list[list[int]]:
     tree = LabelTree((np.repeat(np.arange(4, dtype=np.int32), 50),), 200)
     targets = tree.lift(sp.csr_array(np.eye(200, dtype=np.float32)))
     source = CandidateSource(targets[1], targets[0], tree, 1, 20)
-    return source.of(np.arange(10), np.full((10, 1), 3, np.int32), np.random.default_rng(seed)).ids.tolist()
+    return source.draw(np.arange(10), np.full((10, 1), 3, np.int32), np.random.default_rng(seed)).ids.tolist()
 
 
 def test_the_choice_follows_the_seed():

@@ -8,13 +8,12 @@ from haxmlnet.cpu.document_attention import MAX_HELD_WEIGHTS
 from haxmlnet.cpu.fast_lazy_adam import FastRowSums, FastTableAdam, has_bfloat16_moments, lazy_zeros
 from haxmlnet.cpu.freed_memory import give_memory_back, kept_memory
 from haxmlnet.cpu.matmul import has_bfloat16_matmul
-from haxmlnet.cpu.threads import Map, one_thread, side_by_side, workers
+from haxmlnet.cpu.threads import one_thread, side_by_side, workers
 
 __all__ = [
     "MAX_HELD_WEIGHTS",
     "FastRowSums",
     "FastTableAdam",
-    "Map",
     "accelerate",
     "give_memory_back",
     "has_bfloat16_matmul",

@@ -91,7 +91,7 @@ def update_rows_in_bfloat16(  # type: ignore[no-untyped-def]
             grown = square_decay * _long(square[column]) + square_new * value * value
             weights[column] -= rate * moved / (np.sqrt(grown) + least)
             mean[column] = _short(moved, np.uint32(0x8000))
-            square[column] = _short(grown, _mixed(np.uint32(start + np.uint32(first + column) * np.uint32(2654435769))))
+            square[column] = _short(grown, mix(np.uint32(start + np.uint32(first + column) * np.uint32(2654435769))))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -105,7 +105,7 @@ def _short(value, added):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _mixed(number):  # type: ignore[no-untyped-def]
+def mix(number):  # type: ignore[no-untyped-def]
     """Give 16 bits that look like chance."""
     number = np.uint32((number ^ (number >> np.uint32(15))) * np.uint32(2246822507))
     number = np.uint32((number ^ (number >> np.uint32(13))) * np.uint32(3266489909))

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
+import numpy as np
 import torch
 from llvmlite import ir
 from numba import types
@@ -56,3 +58,15 @@ def _narrow(_typing, number, like):  # type: ignore[no-untyped-def]
 
 wide: Any = intrinsic(_wide)
 narrow: Any = intrinsic(_narrow)
+
+
+def round_to_bfloat16(x: Tensor) -> Tensor:
+    """Round a float32 tensor, in place, to numbers that bfloat16 has."""
+    _round(x.view(-1).numpy())
+    return x
+
+
+@numba.njit(cache=True, nogil=True)
+def _round(numbers):  # type: ignore[no-untyped-def]
+    for i in range(len(numbers)):
+        numbers[i] = wide(narrow(numbers[i], np.uint16(0)))

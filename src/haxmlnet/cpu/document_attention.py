@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
+from haxmlnet.cpu.bfloat16 import round_to_bfloat16
 from haxmlnet.cpu.lstm_inference import MIN_BATCH
-from haxmlnet.cpu.matmul import add_matmul, linear, matmul, matmul_without_compiling
+from haxmlnet.cpu.matmul import add_matmul, linear, matmul
 from haxmlnet.network.head import rows_of
 
 # Up to this many weights (B, C, T) are held for backward; more are worked out again.
@@ -72,13 +74,29 @@ def sums_of_documents(
 
     What is done with the sums of a document finds them in the cache.
     """
-    is_batch = len(states) >= MIN_BATCH
-    multiply = matmul if is_batch else matmul_without_compiling
+    form = sum_in_batch if len(states) >= MIN_BATCH else sum_alone
     for row, (length, count) in enumerate(zip(lengths.tolist(), counts, strict=True)):
-        own = rows_of(queries, None if candidates is None else candidates[row, :count]).to(states.dtype)
-        width = states.shape[1] if is_batch else length  # with padding there are fewer shapes to compile
-        weights = _document_weights(own, states[row, :width], length, multiply)
-        yield multiply(weights, values[row, :width].T).float()
+        own = rows_of(queries, None if candidates is None else candidates[row, :count])
+        yield form(own, states[row], values[row], length)
+
+
+def sum_in_batch(queries: Tensor, states: Tensor, values: Tensor, length: int) -> Tensor:
+    """Give the sums (C, V) of one document among many: with padding there are fewer shapes to compile a matmul for."""
+    weights = _document_weights(queries.to(states.dtype), states, length)
+    return matmul(weights, values.T).float()
+
+
+def sum_alone(queries: Tensor, states: Tensor, values: Tensor, length: int) -> Tensor:
+    """Give the same for one document among few, whose shapes are too many to compile a bfloat16 matmul for each.
+
+    It is multiplied in float32, and rounded wherever it would be in a batch.
+    """
+    if states.dtype == torch.float32:
+        return F.linear(F.linear(queries, states[:length]).softmax(dim=-1), values[:length].T)
+    queries = round_to_bfloat16(queries.clone())
+    scores = round_to_bfloat16(F.linear(queries, states[:length].float()))
+    weights = round_to_bfloat16(scores.softmax(dim=-1))
+    return round_to_bfloat16(F.linear(weights, values[:length].float().T))
 
 
 class _ByDocument(Function):
@@ -120,11 +138,9 @@ class _ByDocument(Function):
         return of_queries, of_states, of_values, None, None
 
 
-def _document_weights(
-    queries: Tensor, states: Tensor, length: int, multiply: Callable[[Tensor, Tensor], Tensor] = matmul
-) -> Tensor:
+def _document_weights(queries: Tensor, states: Tensor, length: int) -> Tensor:
     """Give the weights (C, T) of the words of one document, whose states are (T, H)."""
-    scores = multiply(queries, states)
+    scores = matmul(queries, states)
     if length < len(states):
         scores[:, length:] = -torch.inf
     return scores.softmax(dim=-1)

@@ -25,15 +25,17 @@ class FastHead(LabelHead):
         """Give logits (B, N) of all nodes, or (B, C) of candidates (B, C), from states (B, T, H)."""
         counts = [self.n_nodes] * len(states)
         if candidates is not None:
-            candidates, counts = _fill_absent(candidates)
+            candidates, counts = fill_absent(candidates)
             if self.training or len(states) >= MIN_BATCH:  # few different numbers have few shapes to compile
                 counts = [min(round_count(count), candidates.shape[1]) for count in counts]
         if self.training:
-            return self._learn(states, lengths, candidates, counts)
+            return self._forward_training(states, lengths, candidates, counts)
         with torch.no_grad():
-            return self._infer(states, lengths, candidates, counts)
+            return self._forward_inference(states, lengths, candidates, counts)
 
-    def _learn(self, states: Tensor, lengths: Tensor, candidates: Tensor | None, counts: list[int]) -> Tensor:
+    def _forward_training(
+        self, states: Tensor, lengths: Tensor, candidates: Tensor | None, counts: list[int]
+    ) -> Tensor:
         values = linear(states, self.first.weight, self.first.bias)
         queries = rows_of(self.queries, candidates)
         if goes_by_document(states, queries.shape[-2]):
@@ -47,7 +49,9 @@ class FastHead(LabelHead):
         own: Tensor = _OwnLogits.apply(hidden, rows_of(self.outputs, candidates))  # type: ignore[no-untyped-call]
         return logits + own
 
-    def _infer(self, states: Tensor, lengths: Tensor, candidates: Tensor | None, counts: list[int]) -> Tensor:
+    def _forward_inference(
+        self, states: Tensor, lengths: Tensor, candidates: Tensor | None, counts: list[int]
+    ) -> Tensor:
         width = self.n_nodes if candidates is None else candidates.shape[1]
         if len(states) < MIN_BATCH:
             weight, bias = (x.to(states.dtype) for x in (self.first.weight, self.first.bias))
@@ -55,7 +59,7 @@ class FastHead(LabelHead):
         elif goes_by_document(states, width):
             values = linear(states, self.first.weight, self.first.bias)
         else:
-            return self._learn(states, lengths, candidates, counts)
+            return self._forward_training(states, lengths, candidates, counts)
 
         # What comes after attention would wait for memory: it is done for one document after the other as well.
         nodes = np.arange(width)[None].repeat(len(states), 0) if candidates is None else candidates.numpy()
@@ -65,11 +69,11 @@ class FastHead(LabelHead):
         for row, hidden in enumerate(sums_of_documents(self.queries, candidates, states, values, lengths, counts)):
             for layer in layers:
                 hidden = layer(hidden)
-            _write_logits(hidden.numpy(), last, last_bias, own, nodes[row], logits[row].numpy())
+            write_logits(hidden.numpy(), last, last_bias, own, nodes[row], logits[row].numpy())
         return logits
 
 
-def _fill_absent(candidates: Tensor) -> tuple[Tensor, list[int]]:
+def fill_absent(candidates: Tensor) -> tuple[Tensor, list[int]]:
     """Let absent candidates (B, C) repeat the first of their row; give how many there are up to the last present."""
     ids = candidates.numpy()
     present = ids >= 0
@@ -105,7 +109,7 @@ class _OwnLogits(Function):
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
-def _write_logits(sums, last, bias, own, nodes, logits):  # type: ignore[no-untyped-def]
+def write_logits(sums, last, bias, own, nodes, logits):  # type: ignore[no-untyped-def]
     """Write the logits of nodes whose hidden numbers (C, M), before they are cut off at zero, are known.
 
     `last` (M,) and `bias` are shared, `own` (N, M + 1) are those of each node, or (0, 0).

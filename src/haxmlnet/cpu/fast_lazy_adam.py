@@ -71,10 +71,6 @@ class FastTableAdam:
         dtype = torch.bfloat16 if has_bfloat16_moments(table.numel()) else torch.float32
         self.means, self.squares = (lazy_zeros(table.shape, dtype=dtype) for _ in range(2))
 
-    def gradient_jobs(self, parts: Sequence[Tensor]) -> list[Callable[[], float]]:
-        """Give the work of adding the gradients up, in jobs that each give a norm."""
-        return self.sums.jobs(parts)
-
     def step_jobs(self, rate: float, shrink: float) -> list[Callable[[], None]]:
         """Give the work of a step along the gradients times `shrink`, in jobs."""
         self.n_steps += 1

@@ -74,8 +74,8 @@ def encode_documents(encoder: BiLSTMEncoder, tokens: Tensor, lengths: Tensor, dt
             job()
     if encoder.attend_words:
         places = torch.from_numpy(documents.places).flatten()
-        words = documents.vectors.index_select(0, places)
-        states[..., -encoder.words.embedding_dim :] = words.view(*tokens.shape, -1)
+        words = documents.vectors.index_select(0, places).view(*tokens.shape, encoder.words.embedding_dim)
+        states[..., -encoder.words.embedding_dim :] = words
     return states
 
 
@@ -90,7 +90,7 @@ def encode_direction(lstm: nn.LSTM, documents: Documents, backward: bool, states
         from_words = array_of(matmul_without_compiling(documents.vectors, input_weights, bias))  # (U, 4 h)
         arrays = array_of(hidden_weights), array_of(states)
         for row, length in enumerate(documents.lengths):
-            _encode_document(from_words, arrays[0], documents.places[row, :length], backward, arrays[1][row], first)
+            encode_document(from_words, arrays[0], documents.places[row, :length], backward, arrays[1][row], first)
         return
     from_words = array_of(matmul(documents.vectors, input_weights, bias))
     cells = np.zeros((n_documents, lstm.hidden_size), np.float32)
@@ -98,7 +98,7 @@ def encode_direction(lstm: nn.LSTM, documents: Documents, backward: bool, states
     step = (from_words, documents.places, documents.lengths, cells, array_of(hidden), array_of(states), first)
     gates_of = prepare_matmul(hidden_weights, n_documents)
     for word in range(int(documents.lengths.max())):
-        _encode_word(array_of(gates_of(hidden)), *step, word, backward)
+        encode_word(array_of(gates_of(hidden)), *step, word, backward)
 
 
 @numba.njit(inline="always", error_model="numpy")
@@ -131,7 +131,7 @@ def _step(gates, from_word, cells, hidden, states):  # type: ignore[no-untyped-d
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy")
-def _encode_word(  # type: ignore[no-untyped-def]
+def encode_word(  # type: ignore[no-untyped-def]
     gates, from_words, places, lengths, cells, hidden, states, first, word, backward
 ):  # fmt: skip
     """Let each document that has so many words take the step of one of them."""
@@ -144,7 +144,7 @@ def _encode_word(  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy")
-def _encode_document(from_words, weights, places, backward, states, first):  # type: ignore[no-untyped-def]
+def encode_document(from_words, weights, places, backward, states, first):  # type: ignore[no-untyped-def]
     """Take all steps of one document; weights are (4 h, h)."""
     n = weights.shape[1]
     cells, hidden = np.zeros(n, np.float32), np.zeros(n, np.float32)

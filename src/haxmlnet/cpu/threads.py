@@ -59,7 +59,7 @@ def side_by_side(jobs: Sequence[Callable[[], R]]) -> list[R]:
 
 
 def _share(jobs: Sequence[Callable[[], R]]) -> list[R]:
-    futures = [_helper(os.getpid()).submit(_run, job) for job in jobs[1:]]
+    futures = [helper_thread(os.getpid()).submit(_run, job) for job in jobs[1:]]
     try:
         results = [_run(job) for job in jobs[:1]]
         for job, future in zip(jobs[1:], futures, strict=True):
@@ -76,8 +76,8 @@ def _run(job: Callable[[], R]) -> R:
 
 
 @cache
-def _helper(process: int) -> ThreadPoolExecutor:
-    # A process that is a copy of another one has none of its threads.
+def helper_thread(process: int) -> ThreadPoolExecutor:
+    """Give the thread that waits for jobs: a process that is a copy of another one has none of its threads."""
     return ThreadPoolExecutor(1, "haxmlnet", torch.set_num_threads, (1,))
 
 

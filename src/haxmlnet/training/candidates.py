@@ -35,18 +35,18 @@ class CandidateSource:
     limit: int
     """Most candidates of a document, c."""
 
-    def of(self, rows: NDArray[np.int64], wrong: NDArray[np.int32], rng: np.random.Generator) -> Candidates:
+    def draw(self, rows: NDArray[np.int64], wrong: NDArray[np.int32], rng: np.random.Generator) -> Candidates:
         """Give the candidates of some documents: all true nodes, and children of true parents and of others (B, W).
 
         Past the limit, wrong candidates are kept at random.
         """
         child_starts, children = self.tree.children(self.level - 1)
-        counts = _count_candidates(rows, self.parents.indptr, self.parents.indices, wrong, child_starts)
+        counts = count_candidates(rows, self.parents.indptr, self.parents.indices, wrong, child_starts)
         n_true = self.targets.indptr[rows + 1] - self.targets.indptr[rows]
         limits = np.maximum(np.minimum(counts, self.limit), n_true)
         ids = np.full((len(rows), round_count(max(int(limits.max(initial=1)), 1))), ABSENT, np.int64)
         targets = np.zeros(ids.shape, np.float32)
-        _fill_candidates(
+        fill_candidates(
             rows, self.parents.indptr, self.parents.indices, wrong, child_starts, children,
             self.targets.indptr, self.targets.indices, limits, int(counts.max(initial=1)),
             rng, ids, targets,
@@ -63,7 +63,8 @@ def _contains(items, value):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _count_candidates(rows, parent_starts, parents, wrong, child_starts):  # type: ignore[no-untyped-def]
+def count_candidates(rows, parent_starts, parents, wrong, child_starts):  # type: ignore[no-untyped-def]
+    """Count the children of all parents of some documents, true and wrong ones."""
     counts = np.zeros(len(rows), np.int64)
     for i in range(len(rows)):
         true = parents[parent_starts[rows[i]] : parent_starts[rows[i] + 1]]
@@ -76,10 +77,11 @@ def _count_candidates(rows, parent_starts, parents, wrong, child_starts):  # typ
 
 
 @numba.njit(cache=True, nogil=True)
-def _fill_candidates(  # type: ignore[no-untyped-def]
+def fill_candidates(  # type: ignore[no-untyped-def]
     rows, parent_starts, parents, wrong, child_starts, children, target_starts, true_nodes,
     limits, widest, rng, ids, targets,
 ):  # fmt: skip
+    """Write ids and targets: true nodes first, then others up to the limit of the document."""
     others = np.empty(widest, np.int64)
     for i in range(len(rows)):
         true = parents[parent_starts[rows[i]] : parent_starts[rows[i] + 1]]

@@ -35,10 +35,9 @@ class Sums(Protocol):
 class LazyAdam(Protocol):
     """Adam for the rows of a table that have a gradient; the other rows stay as they are."""
 
-    sums: Any
-
-    def gradient_jobs(self, parts: Sequence[Tensor]) -> list[Callable[[], float]]:
-        """Give the work of adding the gradients up, in jobs that each give a norm."""
+    @property
+    def sums(self) -> Sums:
+        """The gradients of a batch."""
 
     def step_jobs(self, rate: float, shrink: float) -> list[Callable[[], None]]:
         """Give the work of a step along the gradients times `shrink`, in jobs."""
@@ -78,10 +77,6 @@ class TableAdam:
         self.table, self.n_steps, self.sums = table, 0, RowSums()
         self.means, self.squares = torch.zeros_like(table), torch.zeros_like(table)
 
-    def gradient_jobs(self, parts: Sequence[Tensor]) -> list[Callable[[], float]]:
-        """Give the work of adding the gradients up."""
-        return self.sums.jobs(parts)
-
     def step_jobs(self, rate: float, shrink: float) -> list[Callable[[], None]]:
         """Give the work of a step along the gradients times `shrink`."""
         self.n_steps += 1
@@ -120,10 +115,6 @@ class RowAdam:
         self.squares = zeros((n_rows,), dtype=torch.float32, device=device)
         self.shares = zeros((n_columns,), dtype=torch.float32, device=device)
         """How much larger the squares of a column are than those of its row on average."""
-
-    def gradient_jobs(self, parts: Sequence[Tensor]) -> list[Callable[[], float]]:
-        """Give the work of adding the gradients up, in jobs that each give a norm."""
-        return self.sums.jobs(parts)
 
     def step_jobs(self, rate: float, shrink: float) -> list[Callable[[], None]]:
         """Give the work of a step along the gradients times `shrink`: one job, as all rows share the columns."""

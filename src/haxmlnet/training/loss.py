@@ -38,7 +38,7 @@ class TrainingData:
         """Give the candidates and targets of some documents on one of the levels."""
         source = self.sources[index]
         if source is not None:
-            return source.of(rows, wrong, rng)
+            return source.draw(rows, wrong, rng)
         targets = self.targets[index][rows].toarray()
         return Candidates(np.broadcast_to(np.arange(targets.shape[1]), targets.shape), targets)
 

@@ -40,10 +40,10 @@ class Optimizer:
         touched = [(table, own) for table, own in zip(self.tables, of_tables, strict=True) if own]
         jobs: list[Callable[[], Any]] = [partial(self._set_gradients, of_dense)]
         for table, own in touched:
-            jobs += table.gradient_jobs(own)
+            jobs += table.sums.jobs(own)
         norms = list(run(operator.call, jobs))
 
-        shrink = self._shrink(math.hypot(*norms), clip) if clip > 0 else 1.0
+        shrink = self.clip(math.hypot(*norms), clip) if clip > 0 else 1.0
         rate = self.learning_rate * scale
         jobs = [partial(self._step_dense, rate, shrink)]
         for table, _ in touched:
@@ -61,8 +61,8 @@ class Optimizer:
                 norms.append(float(weight.grad.norm()))
         return math.hypot(*norms)
 
-    def _shrink(self, norm: float, factor: float) -> float:
-        """Adaptive clipping: shorten gradients longer than `factor` times the running mean of their norms."""
+    def clip(self, norm: float, factor: float) -> float:
+        """Adaptive clipping: give by how much to shorten gradients above `factor` times the running mean of norms."""
         limit = factor * self.mean_norm
         shrink = limit / norm if self.mean_norm > 0 and norm > limit else 1.0
         norm *= shrink

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -77,8 +76,16 @@ class Trainer:
             while self.step < self.n_steps and (patience is None or self.n_worse < patience):
                 self._run_epoch(advance, interrupted)
         give_memory_back()
-        if self.best_step:
-            self._take_best()
+        if not self.best_step:
+            return self.best_score
+
+        self.optimizer.forget()  # room for the weights that are read
+        if self.checkpoints is None:
+            self.network.load_state_dict(self.best)
+        else:
+            own = self.network.state_dict()
+            for name, array in self.checkpoints.weights(self.name, self.best_step):
+                own[name].copy_(torch.from_numpy(array))
         return self.best_score
 
     def _run_epoch(self, advance: Callable[..., None], interrupted: Callable[[], bool]) -> None:
@@ -102,23 +109,21 @@ class Trainer:
                 raise TrainingInterrupted(f"stopped in {self.name} after {self.step} of {self.n_steps} batches")
 
     def _train_batch(self, rows: NDArray[np.int64]) -> float:
-        # All randomness of a step follows from the seed and its number: a resumed run repeats it exactly.
         n = n_parts(len(rows), self.network.device)
-        parts = [(rows[part::n], (*self.seed, 1, self.step, part)) for part in range(n)]
-        losses, gradients = zip(*self.map(partial(self._gradients, len(rows)), parts), strict=True)
+
+        def differentiate(part: int) -> tuple[float, list[Tensor | None]]:
+            # All randomness of a step follows from the seed and its number: a resumed run repeats it exactly.
+            seed = int(np.random.default_rng((*self.seed, 1, self.step, part)).integers(2**62))
+            loss = batch_loss(self.network, self.data, rows[part::n], seed) / len(rows)
+            return float(loss.detach()), list(torch.autograd.grad(loss, self.optimizer.weights, allow_unused=True))
+
+        losses, gradients = zip(*self.map(differentiate, range(n)), strict=True)
         value = sum(losses)
         if not math.isfinite(value):
             raise HaxmlnetError(f"{self.name}: the loss is {value} at batch {self.step}. Lower the learning rate.")
         scale = step_scale(self.step, self.n_steps, self.config.warmup, self.config.lr_final_ratio)
         self.optimizer.step(gradients, scale, self.config.adaptive_clip, self.map)
         return value
-
-    def _gradients(
-        self, n_documents: int, part: tuple[NDArray[np.int64], tuple[int, ...]]
-    ) -> tuple[float, list[Tensor | None]]:
-        rows, seed = part
-        loss = batch_loss(self.network, self.data, rows, int(np.random.default_rng(seed).integers(2**62))) / n_documents
-        return float(loss.detach()), list(torch.autograd.grad(loss, self.optimizer.weights, allow_unused=True))
 
     def _end_epoch(self, epoch: int, loss: float) -> None:
         """Validate, with averaged weights towards the end, and store the best weights."""
@@ -154,15 +159,6 @@ class Trainer:
                 self.checkpoints.keep_weights(self.name, self.step, numpy_arrays(self.network.state_dict()))
         if current is not None:
             self.network.load_state_dict(current)
-
-    def _take_best(self) -> None:
-        self.optimizer.forget()  # room for the weights that are read
-        if self.checkpoints is None:
-            self.network.load_state_dict(self.best)
-            return
-        own = self.network.state_dict()
-        for name, array in self.checkpoints.weights(self.name, self.best_step):
-            own[name].copy_(torch.from_numpy(array))
 
     def _state(self) -> dict[str, NDArray[Any]]:
         numbers = [self.step, self.best_score, self.n_worse, self.n_averaged, self.best_step]
