@@ -4,32 +4,22 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
-from haxmlnet.models.tree_model import (
-    levels_of_networks,
-    network_arrays,
-    new_network,
-    node_vectors,
-    part_name,
-    saved_network,
-)
-from haxmlnet.network.products import has_short_products
 from numpy.typing import NDArray
 
+from haxmlnet.cpu import has_bfloat16_matmul
 from haxmlnet.data.labels import index_labels
-from haxmlnet.errors import DataError, ModelError, SettingError
+from haxmlnet.errors import DataError, SettingError
+from haxmlnet.evidence.level_networks import network_arrays
 from haxmlnet.models.haxmlnet import HAXMLNet
 from haxmlnet.progress import Progress
+from haxmlnet.store import read_arrays
 from haxmlnet.text.corpus_builder import prepare_texts
 from haxmlnet.training.hardware import processor_threads
-from haxmlnet.tree import LabelTree
 
 # The levels above the labels, and whether all levels share one encoder.
 SHAPES = {
@@ -57,31 +47,10 @@ def fitted(new_hasty_model, tiny_corpus):
     return get
 
 
-@pytest.mark.parametrize("labels_at_once", [3, 100])
-def test_a_node_starts_from_the_words_of_the_labels_below_it(labels_at_once, monkeypatch):
-    monkeypatch.setattr("haxmlnet.models.tree_model.BLOCK_LABELS", labels_at_once)
-    features = sp.csr_array(np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 2]], np.float32))
-    words = np.array([[4, 0], [0, 4], [-2, -2]], np.float32)
-    tree = LabelTree((np.array([0, 0, 1], np.int32), np.array([0, 1, 2, 2], np.int32)), 4)
-    prepared = SimpleNamespace(label_features=features, word_vectors=words)
-    sums = {
-        2: [[4, 0], [0, 4], [-2, -2], [-4, -4]],
-        1: [[4, 0], [0, 4], [-6, -6]],
-        0: [[4, 4], [-6, -6]],
-    }
-    for levels in (range(3), range(1, 2), range(2, 3)):
-        vectors = node_vectors(prepared, tree, levels)
-        assert sorted(vectors) == list(levels)
-        for level, found in vectors.items():
-            moved = np.array(sums[level]) - np.mean(sums[level], axis=0)
-            np.testing.assert_allclose(found, moved / np.linalg.norm(moved, axis=1, keepdims=True), atol=1e-6)
-            assert found.dtype == np.float32
-
-
 @torch.no_grad()
 def exhaustive_scores(model: HAXMLNet, texts: list[str], number: int = 0) -> NDArray[np.float64]:
     """Score every label of every text: the product of the probabilities along its path, text by text."""
-    tree, networks = model.trees_[number].tree, model.trees_[number].networks
+    tree, networks = model.trees_[number].tree, model.trees_[number].first.networks
     rows = []
     for text in texts:
         words, _ = model.tokenizer_.encode_with_offsets(text)
@@ -111,30 +80,44 @@ def test_a_search_of_all_nodes_is_the_exhaustive_product(fitted, unseen_document
     assert_ranks(model.predict(texts, k=24), exhaustive_scores(model, texts))
 
 
-@pytest.mark.skipif(not has_short_products(), reason="this processor does not multiply numbers of 16 bits")
-def test_numbers_of_16_bits_learn_as_well_and_are_kept_with_the_model(
-    new_model, tiny_corpus, unseen_documents, tmp_path
-):
+needs_bfloat16 = pytest.mark.skipif(not has_bfloat16_matmul(), reason="this processor does not multiply bfloat16")
+
+
+@needs_bfloat16
+def test_bfloat16_learns_as_well_and_is_kept_with_the_model(new_model, tiny_corpus, unseen_documents, tmp_path):
     texts, labels = unseen_documents
     models = [new_model("HAXMLNet", precision=name, linear=False).fit(*tiny_corpus) for name in ("auto", "float32")]
-    assert [model.describe()["training"]["numbers"] for model in models] == ["bfloat16", "float32"]
+    assert [model.describe()["training"]["dtype"] for model in models] == ["bfloat16", "float32"]
     short, long = (model.evaluate(texts, labels).values["nDCG@5"] for model in models)
     assert short > long - 2
     models[0].save(tmp_path / "model")
     loaded, together = HAXMLNet.load(tmp_path / "model"), models[0].predict(texts, k=24)
-    assert {network.encoder.kind for network in loaded.trees_[0].networks} == {torch.bfloat16}
+    assert {network.dtype for network in loaded.trees_[0].first.networks} == {torch.bfloat16}
     np.testing.assert_array_equal(loaded.predict(texts, k=24).scores, together.scores)
-    for row, text in enumerate(texts):
-        alone = models[0].predict([text], k=24)
-        np.testing.assert_allclose(alone.scores[0], together.scores[row], atol=0.02)
 
 
-@pytest.mark.skipif(not has_short_products(), reason="this processor does not multiply numbers of 16 bits")
-def test_a_trained_model_predicts_with_the_numbers_it_is_told_to(new_hasty_model, tiny_corpus, unseen_documents):
-    model, (texts, _) = new_hasty_model("HAXMLNet", precision="auto").fit(*tiny_corpus), unseen_documents
-    together = model.set_params(precision="float32").predict(texts, k=24)
-    alone = [model.predict([text], k=24) for text in texts]
-    np.testing.assert_allclose([one.scores[0] for one in alone], together.scores, atol=1e-5)
+@pytest.mark.parametrize("linear", [True, False], ids=["fused", "alone"])
+@pytest.mark.parametrize(
+    ("precision", "tolerance"), [("float32", 1e-5), pytest.param("auto", 0.01, marks=needs_bfloat16)]
+)
+def test_a_text_alone_has_the_scores_that_it_has_in_a_batch(
+    new_hasty_model, tiny_corpus, unseen_documents, tmp_path, precision, tolerance, linear
+):
+    settings = {"precision": precision, "linear": linear, "validation_fraction": 0.4, "epochs": 3}
+    new_hasty_model("HAXMLNet", **settings).fit(*tiny_corpus).save(tmp_path / "model")
+    model, texts = HAXMLNet.load(tmp_path / "model"), unseen_documents[0]
+    together = model.predict(texts, k=24).to_csr().toarray()
+    alone = [model.predict([text], k=24).to_csr().toarray()[0] for text in texts]
+    np.testing.assert_allclose(alone, together, atol=tolerance)
+
+
+def test_settings_of_the_training_do_not_change_a_fitted_model(fitted, unseen_documents):
+    model, texts = fitted(SHAPES["two levels"]), unseen_documents[0]
+    before = model.predict(texts)
+    model.set_params(precision="auto", max_length=3)
+    after = model.predict(texts)
+    model.set_params(precision="float32", max_length=200)
+    np.testing.assert_array_equal(after.scores, before.scores)
 
 
 @every_shape
@@ -145,46 +128,40 @@ def test_every_shape_of_tree_is_saved_and_loaded(fitted, unseen_documents, tmp_p
     np.testing.assert_array_equal(loaded.predict(texts).scores, model.predict(texts).scores)
 
 
-def network_files(directory: Path) -> list[str]:
-    return sorted(file.name for file in directory.glob("tree_*.level_*.safetensors"))
+def saved_networks(directory: Path) -> set[str]:
+    return {name.split(".")[0] for name in read_arrays(directory / "tree_0.attention.safetensors")} - {
+        "validation_score"
+    }
 
 
 def test_one_network_has_all_levels_where_the_encoder_is_shared(fitted, tmp_path):
     model = fitted(SHAPES["three levels"])
-    assert [list(network.levels) for network in model.trees_[0].networks] == [[0, 1, 2]]
+    assert [list(network.levels) for network in model.trees_[0].first.networks] == [[0, 1, 2]]
     model.save(tmp_path / "model")
-    assert network_files(tmp_path / "model") == ["tree_0.level_0.safetensors"]
+    assert saved_networks(tmp_path / "model") == {"level_0"}
 
 
 def test_every_level_has_a_network_where_the_encoder_is_not_shared(fitted, tmp_path):
     model = fitted(SEPARATE)
-    networks = model.trees_[0].networks
+    networks = model.trees_[0].first.networks
     assert [list(network.levels) for network in networks] == [[0], [1], [2]]
     assert len({network.encoder.words.weight.data_ptr() for network in networks}) == 3
     model.save(tmp_path / "model")
-    assert network_files(tmp_path / "model") == [f"tree_0.level_{level}.safetensors" for level in range(3)]
-
-
-def test_the_weights_of_another_sharing_are_refused(fitted, tmp_path):
-    model = fitted(SEPARATE)
-    arrays = network_arrays(model.trees_[0].networks[0])
-    settings = model.training_["settings"]
-    with pytest.raises(ModelError, match=r"^some file: expected heads\.1\.first\.bias of shape \(16,\), got None"):
-        saved_network(arrays, model.trees_[0].tree, range(3), settings, "some file")
+    assert saved_networks(tmp_path / "model") == {"level_0", "level_1", "level_2"}
 
 
 @every_shape
 def test_the_description_counts_every_parameter_once(fitted, shape):
     model = fitted(shape)
     description = model.describe()
-    weights = [weight for network in model.trees_[0].networks for weight in network.parameters()]
+    weights = [weight for network in model.trees_[0].first.networks for weight in network.parameters()]
     assert description["parameters"] == sum(weight.numel() for weight in weights)
     assert [level["nodes"] for level in description["levels"]] == model.trees_[0].tree.level_sizes
 
 
 def test_separate_networks_learn_the_corpus(new_model, tiny_corpus, unseen_documents):
     model = new_model("HAXMLNet", shared_encoder=False, linear=False).fit(*tiny_corpus)
-    assert len(model.trees_[0].networks) == 2
+    assert len(model.trees_[0].first.networks) == 2
     assert model.evaluate(*unseen_documents).values["P@1"] > 90
 
 
@@ -229,41 +206,9 @@ def test_a_training_in_two_threads_can_be_repeated(new_hasty_model, tiny_corpus,
     # Batches of 32 documents have two parts.
     changes = {"n_jobs": 2, "batch_size": 32, "precision": precision}
     first, again = (new_hasty_model("HAXMLNet", **changes).fit(*tiny_corpus) for _ in range(2))
-    weights, others = (network_arrays(model.trees_[0].networks[0]) for model in (first, again))
+    weights, others = (network_arrays(model.trees_[0].first.networks[0]) for model in (first, again))
     for name, value in weights.items():
         np.testing.assert_array_equal(value, others[name], err_msg=name)
-
-
-@pytest.mark.parametrize(
-    ("level_sizes", "shared", "names"),
-    [
-        ((), True, ["tree 1"]),
-        ((), False, ["tree 1"]),
-        ((2, 8), True, ["tree 1"]),
-        ((2, 8), False, ["tree 1 level 0", "tree 1 level 1", "tree 1 level 2"]),
-    ],
-)
-def test_the_trainings_of_a_tree_have_names(level_sizes, shared, names):
-    sizes = [*level_sizes, 24]
-    parents = tuple(np.arange(below, dtype=np.int32) % size for size, below in pairwise(sizes))
-    tree = LabelTree(parents, 24)
-    levels = levels_of_networks(tree, {"shared_encoder": shared})
-    assert [level for own in levels for level in own] == list(range(len(sizes)))
-    assert [part_name(1, own, tree) for own in levels] == names
-
-
-def test_new_networks_follow_the_seed_and_own_their_word_vectors(fitted):
-    model = fitted(SHAPES["two levels"])
-    tree, settings = model.trees_[0].tree, model.training_["settings"]
-    vectors = torch.ones(30, 16)
-    first, again, other = (new_network(vectors, tree, range(2), settings, number) for number in (0, 0, 1))
-    assert [first.head(level).n_nodes for level in first.levels] == tree.level_sizes
-    for name, value in network_arrays(first).items():
-        np.testing.assert_array_equal(value, network_arrays(again)[name])
-    assert not torch.equal(first.head(1).queries.weight, other.head(1).queries.weight)
-    first.encoder.words.weight.data.zero_()
-    assert vectors.all()
-    assert again.encoder.words.weight.all()
 
 
 def test_a_narrow_beam_scores_only_the_labels_of_its_group(fitted, unseen_documents):
@@ -278,8 +223,8 @@ def test_a_narrow_beam_scores_only_the_labels_of_its_group(fitted, unseen_docume
 def test_two_trees_give_the_mean_of_their_scores(new_hasty_model, tiny_corpus, unseen_documents, tmp_path):
     texts, _ = unseen_documents
     model = new_hasty_model("HAXMLNet", n_trees=2).fit(*tiny_corpus)
-    tokens = model.tokenizer_.encode(texts)
-    each = [tree.search(tokens, None, None, beam=24, k=24, n_threads=1).to_csr().toarray() for tree in model.trees_]
+    documents = model._documents_of(texts)
+    each = [tree.rank(documents, 24, 1).to_csr().toarray() for tree in model.trees_]
     assert not np.allclose(*each)
     assert_ranks(model.predict(texts, k=5), np.mean(each, axis=0))
     model.save(tmp_path / "model")
@@ -343,7 +288,7 @@ def test_the_paper_preset_has_the_networks_of_the_paper(tiny_corpus):
     settings = model.training_["settings"]
     assert (settings["hard_negatives"], settings["candidates"], settings["beam"]) == (0, 1000, 10)
     assert model.trees_[0].tree.level_sizes == [8, 24]
-    networks = model.trees_[0].networks
+    networks = model.trees_[0].first.networks
     assert [list(network.levels) for network in networks] == [[0], [1]]
     for level, network in enumerate(networks):
         assert network.head(level).outputs is None
@@ -357,7 +302,7 @@ def test_word_vectors_are_read_from_a_file(new_hasty_model, tiny_corpus, tmp_pat
     file.write_text("".join(f"{word} {' '.join(map(str, vector))}\n" for word, vector in vectors.items()))
     model = new_hasty_model("HAXMLNet", vectors=str(file), train_word_vectors=False).fit(*tiny_corpus)
     words = model.tokenizer_.words
-    for network in model.trees_[0].networks:
+    for network in model.trees_[0].first.networks:
         table = network.encoder.words.weight.detach().numpy()
         assert table.shape == (len(words), 6)
         for word, vector in vectors.items():
