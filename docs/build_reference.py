@@ -51,7 +51,7 @@ PUBLIC: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "haxmlnet.data.filters": (
         "Pairs of a document and a label that do not count.",
-        ("LabelPairs", "filter_pairs", "without_pairs", "labels_without_pairs", "find_filter", "read_filter"),
+        ("LabelPairs", "filter_pairs", "drop_pairs", "drop_label_pairs", "find_filter", "read_filter"),
     ),
     "haxmlnet.metrics": (
         "How good a ranking is. All values are in percent.",

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from haxmlnet.data import ReadOptions
 from haxmlnet.data.filters import (
     LabelPairs,
+    drop_label_pairs,
+    drop_pairs,
     filter_pairs,
     find_filter,
-    labels_without_pairs,
     read_filter,
-    without_pairs,
 )
 from haxmlnet.errors import DataError
 from haxmlnet.ranking import ABSENT, Ranking
@@ -67,7 +67,7 @@ def test_a_file_of_pairs_may_be_empty(write):
     assert read_filter("a.txt").shape == read_filter("b.txt").shape == (0, 2)
     empty = LabelPairs(np.zeros(0, np.int64), np.zeros(0, object))
     assert (len(empty), empty.most_per_document) == (0, 0)
-    assert labels_without_pairs([("x",)], empty) == [("x",)]
+    assert drop_label_pairs([("x",)], empty) == [("x",)]
 
 
 @pytest.mark.parametrize("line", ["1", "1 2 3", "1 x", "-1 2", "1,2", "1 99999999999", "1.0 2"])
@@ -83,7 +83,7 @@ def test_labels_and_documents_that_are_not_there(write, tmp_path):
         filter_pairs(tmp_path, TEST)
     pairs = LabelPairs(np.array([5]), np.array(["x"], object), "f.txt")
     ranking = Ranking(np.zeros((2, 1), np.int32), np.ones((2, 1), np.float32), np.array(["x"], object))
-    for drop in (lambda: without_pairs(ranking, pairs), lambda: labels_without_pairs([("x",)] * 2, pairs)):
+    for drop in (lambda: drop_pairs(ranking, pairs), lambda: drop_label_pairs([("x",)] * 2, pairs)):
         with pytest.raises(DataError, match=r"^f.txt: there is the document 5, from 0, but there are 2. Give"):
             drop()
 
@@ -94,9 +94,9 @@ def test_what_ranks_below_moves_up():
         np.array([[2, 0, 1], [1, 0, ABSENT]], np.int32), np.array([[3, 2, 1], [2, 1, 0]], np.float32), names
     )
     pairs = LabelPairs(np.array([0, 1, 1, 0]), np.array(["a", "b", "unknown", "a"], object))
-    found = without_pairs(ranking, pairs)
+    found = drop_pairs(ranking, pairs)
     assert list(found) == [[("c", 3.0), ("b", 1.0)], [("a", 1.0)]]
-    assert labels_without_pairs([("a", "b"), ("unknown", "b", "c")], pairs) == [("b",), ("c",)]
+    assert drop_label_pairs([("a", "b"), ("unknown", "b", "c")], pairs) == [("b",), ("c",)]
 
 
 @settings(max_examples=100, deadline=None)
@@ -119,8 +119,8 @@ def test_dropping_is_what_a_loop_would_do(rows, pairs):
         [scored for scored in ranking[row] if (row, int(str(scored[0]).split()[1])) not in pairs]
         for row in range(len(rows))
     ]
-    assert list(without_pairs(ranking, given_pairs)) == expected
+    assert list(drop_pairs(ranking, given_pairs)) == expected
     named = [[f"label {i}" for i in row] for row in rows]
-    assert [list(row) for row in labels_without_pairs(named, given_pairs)] == [
+    assert [list(row) for row in drop_label_pairs(named, given_pairs)] == [
         [name for name, _ in row] for row in expected
     ]

@@ -5,11 +5,11 @@ from hypothesis import strategies as st
 
 from haxmlnet.data import Document, FeatureCorpus
 from haxmlnet.data.survey import (
-    label_histogram,
-    shared_contents,
+    count_by_frequency,
+    find_shared_contents,
+    find_unknown_labels,
     survey_documents,
     survey_features,
-    unknown_labels,
 )
 
 TRAIN = [
@@ -43,8 +43,8 @@ def test_two_sets_are_compared():
     test = survey_documents(
         [Document("t1", "other", ("a", "z")), Document("t2", "", ("y",)), Document("t3", "new", ())]
     )
-    assert vars(shared_contents(train, test)) == {"count": 1, "examples": ["t1 = 3"]}
-    assert vars(unknown_labels(train, test)) == {"count": 2, "examples": ["z", "y"]}
+    assert vars(find_shared_contents(train, test)) == {"count": 1, "examples": ["t1 = 3"]}
+    assert vars(find_unknown_labels(train, test)) == {"count": 2, "examples": ["z", "y"]}
 
 
 def rows(features, targets):
@@ -64,14 +64,14 @@ def test_rows_of_features_are_counted_like_texts():
     assert summary["duplicate_rows"] == {"count": 1, "examples": ["3 = 1"]}
     assert summary["documents_without_labels"] == {"count": 1, "examples": ["3"]}
     test = survey_features(rows([[2, 1, 0], [0, 0, 9]], [[0, 0, 1], [1, 0, 0]]))
-    assert vars(shared_contents(train, test)) == {"count": 1, "examples": ["1 = 4"]}
-    assert vars(unknown_labels(train, test)) == {"count": 1, "examples": ["2"]}
+    assert vars(find_shared_contents(train, test)) == {"count": 1, "examples": ["1 = 4"]}
+    assert vars(find_unknown_labels(train, test)) == {"count": 1, "examples": ["2"]}
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdef"), unique=True), max_size=60))
 def test_the_histogram_counts_every_label_once(labels):
     survey = survey_documents(Document(str(i), "t", tuple(row)) for i, row in enumerate(labels))
-    histogram = label_histogram(survey.label_counts)
+    histogram = count_by_frequency(survey.label_counts)
     assert sum(histogram.values()) == len({label for row in labels for label in row})
     assert list(histogram)[:4] == ["1", "2-4", "5-9", "10-49"]
     assert histogram["1"] == sum(sum(label in row for row in labels) == 1 for label in "abcdef")

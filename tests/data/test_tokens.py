@@ -39,7 +39,7 @@ def test_documents_come_back(lists):
 @given(documents, st.integers(1, 9))
 def test_truncated_keeps_the_first_words_and_copies_none(lists, max_length):
     tokens = token_array(lists)
-    truncated = tokens.truncated(max_length)
+    truncated = tokens.truncate(max_length)
     assert as_lists(truncated) == [document[:max_length] for document in lists]
     assert truncated.ids is tokens.ids
 
@@ -58,7 +58,7 @@ def test_take_keeps_the_order_given(lists, data):
 @given(documents.filter(len), st.integers(1, 9), st.integers(2, 100), st.data())
 def test_packed_copies_the_documents_chosen_within_the_limit(lists, max_length, n_words, data):
     rows = data.draw(st.lists(st.integers(0, len(lists) - 1)))
-    packed = token_array(lists).truncated(max_length).limited(n_words).take(np.array(rows, np.int64)).packed()
+    packed = token_array(lists).truncate(max_length).limit_words(n_words).take(np.array(rows, np.int64)).pack()
     expected = [[word if word < n_words else UNKNOWN_ID for word in lists[row][:max_length]] for row in rows]
     assert as_lists(packed) == expected
     assert packed.ids.tolist() == [word for document in expected for word in document]
@@ -69,7 +69,7 @@ def test_packed_copies_the_documents_chosen_within_the_limit(lists, max_length, 
 def test_padded_fills_up_on_the_right_within_the_limit_and_leaves_no_document_empty(lists, data):
     rows = data.draw(st.lists(st.integers(0, len(lists) - 1)))
     n_words = data.draw(st.integers(2, 100))
-    batch, lengths = token_array(lists).limited(n_words).padded(np.array(rows, np.int64))
+    batch, lengths = token_array(lists).limit_words(n_words).pad(np.array(rows, np.int64))
     limited = [[word if word < n_words else UNKNOWN_ID for word in document] for document in lists]
     chosen = [limited[row] or [UNKNOWN_ID] for row in rows]
     width = max([1, *map(len, chosen)])
@@ -81,11 +81,11 @@ def test_padded_fills_up_on_the_right_within_the_limit_and_leaves_no_document_em
 def test_ids_may_be_memory_mapped(tmp_path):
     np.save(tmp_path / "ids.npy", np.arange(10, dtype=np.int32))
     ids = np.load(tmp_path / "ids.npy", mmap_mode="r")
-    tokens = TokenArray.from_lengths(ids, np.array([4, 0, 6])).limited(8)
-    batch, lengths = tokens.padded(np.array([2, 1]))
+    tokens = TokenArray.from_lengths(ids, np.array([4, 0, 6])).limit_words(8)
+    batch, lengths = tokens.pad(np.array([2, 1]))
     assert batch.tolist() == [[4, 5, 6, 7, UNKNOWN_ID, UNKNOWN_ID], [UNKNOWN_ID] + 5 * [PAD_ID]]
     assert lengths.tolist() == [6, 1]
-    assert tokens.packed().ids.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, UNKNOWN_ID, UNKNOWN_ID]
+    assert tokens.pack().ids.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, UNKNOWN_ID, UNKNOWN_ID]
 
 
 @settings(max_examples=60, deadline=None)

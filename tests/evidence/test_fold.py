@@ -69,7 +69,7 @@ def test_documents_keep_their_words_and_their_labels_together(max_length):
     documents, words = fold.kept_documents(max_length), fold.tokenizer.words
     assert len(documents) == 40
     for row in range(40):
-        ids = documents.tokens.take(np.array([row])).packed().ids
+        ids = documents.tokens.take(np.array([row])).pack().ids
         assert [words[i] for i in ids] == texts[row].split()[:max_length]
         assert documents.targets[[row]].indices.tolist() == [row]
 
@@ -91,7 +91,7 @@ def test_documents_held_out_are_those_not_kept():
     whole = training_set(corpus_of(texts, [[f"label {i % 4}"] for i in range(60)]))
     fold = Fold.split(whole, config_of(60, 4, validation_fraction=0.25), None, 0)
     words = fold.tokenizer.words
-    held_out = [words[fold.held_out.tokens.take(np.array([row])).packed().ids[0]] for row in range(len(fold.held_out))]
+    held_out = [words[fold.held_out.tokens.take(np.array([row])).pack().ids[0]] for row in range(len(fold.held_out))]
     kept = {f"w{row}" for row in fold.kept}
     assert kept | set(held_out) == {f"w{i}" for i in range(60)}
     assert kept.isdisjoint(held_out)
@@ -101,10 +101,10 @@ def test_documents_held_out_are_those_not_kept():
     np.testing.assert_array_equal(fold.kept_features().toarray(), whole.features.toarray()[fold.kept])
 
 
-def test_with_all_keeps_every_document():
+def test_everything_keeps_every_document():
     texts = [f"w{i} common" for i in range(60)]
     whole = training_set(corpus_of(texts, [[f"label {i % 4}"] for i in range(60)]))
-    everything = Fold.split(whole, config_of(60, 4, validation_fraction=0.25), None, 0).with_all()
+    everything = Fold.split(whole, config_of(60, 4, validation_fraction=0.25), None, 0).everything
     assert everything.kept.tolist() == list(range(60))
     assert (everything.n_left_out, everything.held_out) == (0, None)
     assert everything.kept_features().shape[0] == everything.kept_targets.shape[0] == 60
@@ -126,10 +126,10 @@ def test_prepared_documents_are_validated_on_as_texts_are(max_validation, max_le
     texts = ["red unheard bird blue", "", "fish fish", "bird"]
     labels = [["c", "new"], ["a"], [], ["newer", "b", "a"]]
     given = texts, truth_matrix(labels, whole.label_index)
-    by_texts = validation_documents(given, whole, config).truncated(max_length)
-    by_corpus = validation_documents(corpus_of(texts, labels), whole, config).truncated(max_length)
+    by_texts = validation_documents(given, whole, config).truncate(max_length)
+    by_corpus = validation_documents(corpus_of(texts, labels), whole, config).truncate(max_length)
     assert len(by_corpus) == min(max_validation, 4)
-    assert by_corpus.tokens.packed().ids.tolist() == by_texts.tokens.packed().ids.tolist()
+    assert by_corpus.tokens.pack().ids.tolist() == by_texts.tokens.pack().ids.tolist()
     assert by_corpus.tokens.lengths.tolist() == by_texts.tokens.lengths.tolist()
     known = by_corpus.targets[:, :3].toarray()
     np.testing.assert_array_equal(known, by_texts.targets[:, :3].toarray())
@@ -144,7 +144,7 @@ def test_the_checksum_of_documents_covers_words_and_labels():
     targets = sp.csr_array(np.array([[1, 0], [0, 1]], np.float32))
     documents = labelled(tokens, targets)
     others = [
-        documents.truncated(1),
+        documents.truncate(1),
         labelled(TokenArray.from_lists([np.array([2], np.int32), np.array([3, 4], np.int32)]), targets),
         labelled(tokens, targets[:, ::-1]),
     ]

@@ -50,7 +50,7 @@ def test_ids_go_by_document_frequency_then_by_word(rows):
     assert corpus.frequencies.tolist() == [0] * FIRST_WORD_ID + [frequencies[word] for word in expected]
     listed = [None, None, *expected]
     for row, (words, _) in enumerate(rows):
-        ids = corpus.tokens.take(np.array([row])).packed().ids
+        ids = corpus.tokens.take(np.array([row])).pack().ids
         assert [listed[i] for i in ids] == words
 
 
@@ -107,7 +107,7 @@ def test_a_vocabulary_is_a_limit_on_the_ids(size, least, words):
     n_words = corpus.vocabulary_limit(size, least)
     assert corpus.words(n_words) == words
     assert n_words == FIRST_WORD_ID + len(words)
-    limited = corpus.tokens.limited(n_words).packed().ids
+    limited = corpus.tokens.limit_words(n_words).pack().ids
     assert [i for i in limited if i >= FIRST_WORD_ID] == [i for i in corpus.tokens.ids if i < n_words]
 
 

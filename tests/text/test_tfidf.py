@@ -37,7 +37,7 @@ def test_word_counts_equal_a_brute_force(lists):
 @given(documents, st.integers(0, N_WORDS), st.integers(0, N_WORDS), st.integers(0, 20), st.randoms())
 def test_words_beyond_the_vocabulary_do_not_count(lists, n_words, limit, max_length, random):
     rows = random.sample(range(len(lists)), len(lists) // 2)
-    tokens = token_array(lists).limited(limit).truncated(max_length).take(np.array(rows, np.int64))
+    tokens = token_array(lists).limit_words(limit).truncate(max_length).take(np.array(rows, np.int64))
     expected = [
         [lists[row][:max_length].count(word) if 1 < word < limit else 0 for word in range(n_words)] for row in rows
     ]

@@ -35,7 +35,7 @@ def build_vocabulary(texts: list[str], size: int, min_document_frequency: int) -
         texts, LabelIndex(np.array(["x"], dtype=object)), sp.csr_array((len(texts), 1), dtype=np.float32)
     )
     n_words = corpus.vocabulary_limit(size, min_document_frequency)
-    return WordTokenizer.from_words(corpus.words(n_words)), corpus.tokens.limited(n_words).packed()
+    return WordTokenizer.from_words(corpus.words(n_words)), corpus.tokens.limit_words(n_words).pack()
 
 
 def vocabulary(texts: list[str], size: int = 100, min_document_frequency: int = 1) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 
-from haxmlnet.data.shapes import few_counts
+from haxmlnet.data.shapes import round_count
 from haxmlnet.ranking import ABSENT
 from haxmlnet.training.candidates import Candidates, CandidateSource
 from haxmlnet.tree import LabelTree
@@ -77,7 +77,7 @@ def test_without_a_cap_candidates_are_all_children_of_true_and_predicted_parents
         assert set(ids) == case.expected(row)
         right = [node in case.true_nodes(row) for node in ids]
         assert candidates.targets[i, : len(ids)].tolist() == right
-    assert candidates.ids.shape[1] == few_counts(max(1, *(len(case.expected(row)) for row in rows.tolist())))
+    assert candidates.ids.shape[1] == round_count(max(1, *(len(case.expected(row)) for row in rows.tolist())))
 
 
 @settings(max_examples=60, deadline=None)

@@ -65,7 +65,7 @@ def softplus(x: float) -> float:
 @torch.no_grad()
 def expected_loss(network: LabelAttentionNetwork, data: TrainingData, row: int) -> float:
     """One document: on each level the children of the true nodes and of the best wrong ones above, from all logits."""
-    tokens, lengths = map(torch.from_numpy, data.tokens.padded(np.array([row])))
+    tokens, lengths = map(torch.from_numpy, data.tokens.pad(np.array([row])))
     states = network.encode(tokens, lengths)
     above: Sequence[int] = [] if data.predicted is None else data.predicted.ids[row, : data.hard_negatives].tolist()
     total = 0.0

@@ -108,7 +108,7 @@ def losses_of_levels(network: LabelAttentionNetwork, data: TrainingData) -> list
     """Give the mean loss of each level among the children of the true nodes above."""
     network.eval()
     rows = np.arange(N_DOCUMENTS)
-    tokens, lengths = map(torch.from_numpy, data.tokens.padded(rows))
+    tokens, lengths = map(torch.from_numpy, data.tokens.pad(rows))
     states, losses = network.encode(tokens, lengths), []
     for index, level in enumerate(network.levels):
         batch = data.candidates(index, rows, np.zeros((N_DOCUMENTS, 0), np.int32), np.random.default_rng(0))

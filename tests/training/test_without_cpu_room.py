@@ -28,7 +28,7 @@ def without_room(monkeypatch):
 
 
 def probabilities(network, levels: range) -> list[np.ndarray]:
-    tokens, lengths = map(torch.from_numpy, new_data(levels).tokens.padded(np.arange(N_DOCUMENTS)))
+    tokens, lengths = map(torch.from_numpy, new_data(levels).tokens.pad(np.arange(N_DOCUMENTS)))
     with torch.no_grad():
         states = network.eval().encode(tokens, lengths)
         return [network.head(level)(states, lengths).sigmoid().numpy() for level in levels]

@@ -59,7 +59,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Read, count, print."""
     from haxmlnet.data import find_file
-    from haxmlnet.data.survey import shared_contents, unknown_labels
+    from haxmlnet.data.survey import find_shared_contents, find_unknown_labels
 
     options = read_options(arguments)
     surveys, reports, titles = {}, {}, {"both": "train and test"}
@@ -75,8 +75,8 @@ def run(arguments: argparse.Namespace) -> None:
                 f"Give {train.content} for both."
             )
         reports["both"] = {
-            f"shared_{train.content}": vars(shared_contents(train, test)),
-            "unknown_labels": vars(unknown_labels(train, test)),
+            f"shared_{train.content}": vars(find_shared_contents(train, test)),
+            "unknown_labels": vars(find_unknown_labels(train, test)),
         }
 
     if arguments.json:

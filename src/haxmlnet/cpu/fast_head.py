@@ -14,7 +14,7 @@ from torch.autograd.function import once_differentiable
 from haxmlnet.cpu.document_attention import attend_at_once, attend_by_document, goes_by_document, sums_of_documents
 from haxmlnet.cpu.lstm_inference import MIN_BATCH
 from haxmlnet.cpu.matmul import linear, matmul_without_compiling
-from haxmlnet.data.shapes import few_counts
+from haxmlnet.data.shapes import round_count
 from haxmlnet.network.head import LabelHead, rows_of
 
 
@@ -27,7 +27,7 @@ class FastHead(LabelHead):
         if candidates is not None:
             candidates, counts = _fill_absent(candidates)
             if self.training or len(states) >= MIN_BATCH:  # few different numbers have few shapes to compile
-                counts = [min(few_counts(count), candidates.shape[1]) for count in counts]
+                counts = [min(round_count(count), candidates.shape[1]) for count in counts]
         if self.training:
             return self._learn(states, lengths, candidates, counts)
         with torch.no_grad():

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from haxmlnet.cpu.bfloat16 import array_of, narrow, wide
 from haxmlnet.cpu.matmul import matmul, matmul_without_compiling, prepare_matmul
 from haxmlnet.cpu.threads import side_by_side
-from haxmlnet.data.shapes import few_rows
+from haxmlnet.data.shapes import round_rows
 from haxmlnet.network.encoder import BiLSTMEncoder
 
 # tanh(x) = x P(x^2) / Q(x^2) up to 4e-7 between -9 and 9, beyond which it is 1 or -1 in float32. P and Q are the
@@ -47,7 +47,7 @@ class Documents:
             vectors = words.weight.index_select(0, tokens.flatten()).to(dtype)
             return cls(vectors, np.arange(tokens.numel(), dtype=np.int32).reshape(tokens.shape), lengths.numpy())
         different, places = np.unique(tokens.numpy(), return_inverse=True)
-        rows = np.zeros(few_rows(len(different)), np.int64)  # more than there are words, so that few numbers occur
+        rows = np.zeros(round_rows(len(different)), np.int64)  # more than there are words, so that few numbers occur
         rows[: len(different)] = different
         vectors = words.weight.index_select(0, torch.from_numpy(rows)).to(dtype)
         return cls(vectors, places.reshape(tokens.shape).astype(np.int32), lengths.numpy())

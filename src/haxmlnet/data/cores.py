@@ -5,6 +5,6 @@ from __future__ import annotations
 import os
 
 
-def usable_cores() -> int:
+def count_cores() -> int:
     """Count the cores this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

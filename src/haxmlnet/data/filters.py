@@ -87,7 +87,7 @@ def filter_pairs(path: str | Path, options: ReadOptions = DEFAULT_OPTIONS) -> La
     return LabelPairs(pairs[:, 0], np.array(labels, dtype=object), str(filter_file))
 
 
-def without_pairs(ranking: Ranking, pairs: LabelPairs) -> Ranking:
+def drop_pairs(ranking: Ranking, pairs: LabelPairs) -> Ranking:
     """Drop pairs from a ranking; what ranks below them moves up, so ask for `most_per_document` more labels."""
     _check_documents(pairs, len(ranking))
     names = range(ranking.n_ids) if ranking.names is None else ranking.names
@@ -105,7 +105,7 @@ def without_pairs(ranking: Ranking, pairs: LabelPairs) -> Ranking:
     )
 
 
-def labels_without_pairs(labels: Sequence[Sequence[str]], pairs: LabelPairs) -> list[tuple[str, ...]]:
+def drop_label_pairs(labels: Sequence[Sequence[str]], pairs: LabelPairs) -> list[tuple[str, ...]]:
     """Drop pairs from the true labels of documents."""
     _check_documents(pairs, len(labels))
     dropped: dict[int, set[str]] = {}

@@ -46,13 +46,13 @@ class LabelIndex:
 def index_labels(labels: Any, n_documents: int, names: Sequence[str] | None = None) -> tuple[LabelIndex, sp.csr_array]:
     """Read labels given as collections of names or as a 0/1 matrix, dense or sparse, with optional names."""
     if _is_matrix(labels):
-        matrix = indicator_matrix(labels)
+        matrix = check_indicators(labels)
         given = [str(i) for i in range(matrix.shape[1])] if names is None else _checked_names(names, "label_names")
         if len(given) != matrix.shape[1] or len(set(given)) != len(given):
             raise DataError(f"label_names: expected {matrix.shape[1]} different names, one a column, got {len(given)}.")
         index = LabelIndex(np.array(given, dtype=object))
     else:
-        checked = label_lists(labels)
+        checked = check_label_lists(labels)
         index = LabelIndex.from_labels(checked)
         matrix = index.matrix(checked)
     if matrix.shape[0] != n_documents:
@@ -65,14 +65,14 @@ def index_labels(labels: Any, n_documents: int, names: Sequence[str] | None = No
 def truth_matrix(labels: Any, index: LabelIndex) -> sp.csr_array:
     """Read the true labels of an evaluation in the columns of a trained model."""
     if not _is_matrix(labels):
-        return index.matrix(label_lists(labels))
-    matrix = indicator_matrix(labels)
+        return index.matrix(check_label_lists(labels))
+    matrix = check_indicators(labels)
     if matrix.shape[1] != len(index):
         raise DataError(f"labels: expected {len(index)} columns, as in training, got {matrix.shape[1]}.")
     return matrix
 
 
-def label_lists(labels: Iterable[Any]) -> list[list[str]]:
+def check_label_lists(labels: Iterable[Any]) -> list[list[str]]:
     """Check collections of label names; a bare string is refused, for its letters are not its labels."""
     return [_checked_names(names, f"labels[{row}]") for row, names in enumerate(labels)]
 
@@ -89,7 +89,7 @@ def _checked_names(names: Any, where: str) -> list[str]:
     return members
 
 
-def indicator_matrix(labels: Any) -> sp.csr_array:
+def check_indicators(labels: Any) -> sp.csr_array:
     """Check a 0/1 matrix and give it as CSR, sorted and without stored zeros."""
     matrix = sp.csr_array(labels, dtype=np.float32, copy=True)  # what follows works in place
     matrix.sum_duplicates()

@@ -1,6 +1,6 @@
 """Sizes of arrays, rounded up so that few different ones occur.
 
-What multiplies matrices on a processor compiles a program for each shape, in the time of a small product, and keeps
+The matmul library of a processor compiles a kernel for each shape, which takes as long as a small matmul, and caches
 about a thousand of them.
 """
 
@@ -10,20 +10,20 @@ from __future__ import annotations
 SMALL = 32
 
 
-def few_lengths(n_words: int) -> int:
-    """Round the words of the longest document of a batch; usual limits, as 200 words, stay as they are."""
-    return _rounded(n_words, 8 if n_words <= 64 else 20)
+def round_length(n_tokens: int) -> int:
+    """Round the tokens of the longest document of a batch; usual limits, as 200 tokens, stay as they are."""
+    return _round_up(n_tokens, 8 if n_tokens <= 64 else 20)
 
 
-def few_counts(n_candidates: int) -> int:
+def round_count(n_candidates: int) -> int:
     """Round the candidates of the document that has the most in a batch."""
-    return _rounded(n_candidates, 16 if n_candidates <= 128 else 64)
+    return _round_up(n_candidates, 16 if n_candidates <= 128 else 64)
 
 
-def few_rows(n: int) -> int:
+def round_rows(n: int) -> int:
     """Round the rows of a long matrix."""
-    return _rounded(n, 256)
+    return _round_up(n, 256)
 
 
-def _rounded(n: int, step: int) -> int:
+def _round_up(n: int, step: int) -> int:
     return n if n <= SMALL else -(-n // step) * step

@@ -94,7 +94,7 @@ class Survey:
             **size,
             "labels_per_document": spread(self.labels),
             "documents_per_label": spread(self.label_counts.values()),
-            "labels_by_documents": label_histogram(self.label_counts),
+            "labels_by_documents": count_by_frequency(self.label_counts),
             f"{unit}_per_document": spread(self.sizes),
             f"empty_{self.content}": vars(self.empty),
             "documents_without_labels": vars(self.no_labels),
@@ -122,7 +122,7 @@ def survey_features(corpus: FeatureCorpus) -> Survey:
     return survey
 
 
-def shared_contents(train: Survey, test: Survey) -> Finding:
+def find_shared_contents(train: Survey, test: Survey) -> Finding:
     """Find the contents of the test documents that are in the training documents, too."""
     shared = Finding()
     for digest, test_id in test.content_ids.items():
@@ -131,7 +131,7 @@ def shared_contents(train: Survey, test: Survey) -> Finding:
     return shared
 
 
-def unknown_labels(train: Survey, test: Survey) -> Finding:
+def find_unknown_labels(train: Survey, test: Survey) -> Finding:
     """Find the labels that only the test documents have."""
     unknown = Finding()
     for label in test.label_counts:
@@ -151,7 +151,7 @@ def spread(values: Iterable[int]) -> dict[str, float]:
     }
 
 
-def label_histogram(counts: Counter[str]) -> dict[str, int]:
+def count_by_frequency(counts: Counter[str]) -> dict[str, int]:
     """Count labels by the number of their documents, from rare to frequent."""
     ends = (*(start - 1 for start in BUCKET_STARTS[1:]), None)
     names = [

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from haxmlnet.data.shapes import few_lengths
+from haxmlnet.data.shapes import round_length
 
 PAD_ID = 0
 UNKNOWN_ID = 1
@@ -50,11 +50,11 @@ class TokenArray:
         """Words of each document."""
         return self.ends - self.starts
 
-    def limited(self, n_words: int) -> TokenArray:
+    def limit_words(self, n_words: int) -> TokenArray:
         """Read the ids from `n_words` on as unknown words."""
         return replace(self, n_words=n_words)
 
-    def truncated(self, max_length: int) -> TokenArray:
+    def truncate(self, max_length: int) -> TokenArray:
         """Keep the first words of each document."""
         return replace(self, ends=np.minimum(self.ends, self.starts + max_length))
 
@@ -62,13 +62,13 @@ class TokenArray:
         """Keep some documents, in the order given."""
         return replace(self, starts=self.starts[rows], ends=self.ends[rows])
 
-    def packed(self) -> TokenArray:
+    def pack(self) -> TokenArray:
         """Copy the documents one after the other, with `UNKNOWN_ID` in the place of ids from `n_words` on."""
         ids = np.empty(int(self.lengths.sum()), np.int32)
         _copy_documents(np.asarray(self.ids), self.starts, self.ends, self.n_words, ids)
         return TokenArray.from_lengths(ids, self.lengths, self.n_words)
 
-    def padded(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def pad(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return a batch as (B, T) ids padded on the right, and its (B,) lengths; no words become one unknown word.
 
         T is one of few lengths, but for a document alone, which should not wait for padding.
@@ -76,7 +76,7 @@ class TokenArray:
         starts, ends = self.starts[rows], self.ends[rows]
         lengths = np.maximum(ends - starts, 1)
         longest = int(lengths.max(initial=1))
-        batch = np.full((len(rows), few_lengths(longest) if len(rows) > 1 else longest), PAD_ID, np.int64)
+        batch = np.full((len(rows), round_length(longest) if len(rows) > 1 else longest), PAD_ID, np.int64)
         batch[:, 0] = UNKNOWN_ID
         _fill_padded(np.asarray(self.ids), starts, ends, self.n_words, batch)
         return batch, lengths

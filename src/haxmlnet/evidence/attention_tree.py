@@ -74,7 +74,7 @@ class AttentionTree:
         assert config.training is not None
         beam, negatives = config.search.beam, config.training.hard_negatives
         training = Descent(fold.kept_documents(config.text.max_length), tree)
-        validation = Descent(fold.held_out.truncated(config.text.max_length), tree) if fold.held_out else None
+        validation = Descent(fold.held_out.truncate(config.text.max_length), tree) if fold.held_out else None
         networks: list[LabelAttentionNetwork] = []
         score = -1.0
         for levels in network_levels(tree, config.network):
@@ -136,7 +136,7 @@ class AttentionTree:
 
     def _tokens(self, documents: Documents) -> TokenArray:
         assert documents.tokens is not None
-        return documents.tokens.truncated(self.max_length)
+        return documents.tokens.truncate(self.max_length)
 
     def describe_level(self, level: int) -> dict[str, Any]:
         """Count the nodes of a level, the children of each (fewest and most) and the parameters.

@@ -51,13 +51,13 @@ class Labelled:
         assert self.documents.tokens is not None
         return self.documents.tokens
 
-    def truncated(self, max_length: int) -> Labelled:
+    def truncate(self, max_length: int) -> Labelled:
         """Keep the first words of each document, those that networks read."""
-        return Labelled(Documents(self.tokens.truncated(max_length), self.documents.idf), self.targets)
+        return Labelled(Documents(self.tokens.truncate(max_length), self.documents.idf), self.targets)
 
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """Give all that decides a training, for a checksum."""
-        packed = self.tokens.packed()
+        packed = self.tokens.pack()
         return packed.ids, packed.ends, self.targets.indices, self.targets.indptr
 
 
@@ -114,7 +114,7 @@ class TrainingSet:
     def _tokens(self) -> TokenArray:
         assert self.corpus is not None
         assert self.tokenizer is not None
-        return self.corpus.tokens.limited(self.tokenizer.n_words)
+        return self.corpus.tokens.limit_words(self.tokenizer.n_words)
 
 
 class Fold:
@@ -147,8 +147,9 @@ class Fold:
             kept, held_out = hold_out_common(whole.targets, n_held_out, rng)
         return cls(whole, config, kept, given or (whole.take(held_out) if len(held_out) else None), rng)
 
-    def with_all(self) -> Fold:
-        """Keep all documents."""
+    @cached_property
+    def everything(self) -> Fold:
+        """The fold that keeps all documents."""
         return Fold(self.whole, self.config, np.arange(len(self.whole)), None, self.rng)
 
     @property
@@ -158,7 +159,7 @@ class Fold:
 
     def kept_documents(self, max_length: int) -> Labelled:
         """Give the kept documents, cut to the words that networks read."""
-        return self.whole.take(self.kept).truncated(max_length)
+        return self.whole.take(self.kept).truncate(max_length)
 
     @cached_property
     def kept_targets(self) -> sp.csr_array:
@@ -285,7 +286,7 @@ def validation_documents(given: Validation, whole: TrainingSet, config: Config) 
     ids = {word: i for i, word in enumerate(tokenizer.words)}
     new_ids = np.full(given.n_words, UNKNOWN_ID, np.int32)
     new_ids[FIRST_WORD_ID:] = [ids.get(word, UNKNOWN_ID) for word in given.words()]
-    packed = given.tokens.take(rows).packed()
+    packed = given.tokens.take(rows).pack()
     tokens = TokenArray(new_ids[packed.ids], packed.starts, packed.ends)
 
     # Labels that the training lacks get columns at the end.

@@ -120,17 +120,16 @@ def fit_on(model: FusedTree, held_out: Labelled, run: Run) -> Fusion | None:
 
 def retrain(model: FusedTree, fold: Fold, run: Run) -> None:
     """Train again on all documents what gains by it; the old one goes first, to make room."""
-    everything = fold.with_all()
     for place in range(len(model.evidence)):
         if not model.evidence[place].pays_to_retrain(fold):
             continue
         source = type(model.evidence[place])
         if place == 0:
             del model.first
-            model.first = source.train(everything, model.tree, run)  # type: ignore[assignment]
+            model.first = source.train(fold.everything, model.tree, run)  # type: ignore[assignment]
         else:
             del model.others[place - 1]
-            again = source.train(everything, model.tree, run)
+            again = source.train(fold.everything, model.tree, run)
             assert again is not None
             model.others.insert(place - 1, again)
 

@@ -58,7 +58,7 @@ class LabelNames:
     @classmethod
     def from_words(cls, words: TokenArray, idf: NDArray[np.float32], n_proposals: int) -> Self:
         """Weigh the word ids of each name by idf; a word that training lacks weighs most."""
-        packed = words.packed()
+        packed = words.pack()
         owners, ids = np.repeat(np.arange(len(words)), packed.lengths), packed.ids
         known = ids > UNKNOWN_ID
         weights = np.where(known, idf[ids], idf.max(initial=0)).astype(np.float32)

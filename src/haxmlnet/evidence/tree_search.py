@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from haxmlnet.data.shapes import few_counts
+from haxmlnet.data.shapes import round_count
 from haxmlnet.data.tokens import TokenArray, length_sorted_batches
 from haxmlnet.network.network import LabelAttentionNetwork, path_probabilities
 from haxmlnet.ranking import ABSENT, Ranking, rank
@@ -93,7 +93,7 @@ class BatchSearch:
         candidates = None
         if nodes is not None:
             # More than one document: one of few widths, as matmuls are compiled for each.
-            n_padding = few_counts(nodes.shape[1]) - nodes.shape[1] if len(nodes) > 1 else 0
+            n_padding = round_count(nodes.shape[1]) - nodes.shape[1] if len(nodes) > 1 else 0
             padded = np.pad(nodes, ((0, 0), (0, n_padding)), constant_values=ABSENT)
             candidates = torch.from_numpy(padded.astype(np.int64)).to(self.network.device)
         with self.network.autocast():
@@ -163,7 +163,7 @@ def map_in_threads(
 
 def as_tensors(tokens: TokenArray, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
     """Give padded tokens (B, T) and lengths (B,) of some documents."""
-    ids, lengths = tokens.padded(rows)
+    ids, lengths = tokens.pad(rows)
     return torch.from_numpy(ids), torch.from_numpy(lengths)
 
 

@@ -118,7 +118,9 @@ def grow_tree(fold: Fold, number: int) -> LabelTree:
         n_labels = len(fold.label_index)
         sizes = tuple(choose_level_sizes(n_labels, config.group_size, config.max_first_level, config.max_fan_out))
     rng = np.random.default_rng([fold.config.machine.random_state, number])
-    return build_label_tree(fold.label_features, sizes, rng)
+    # Networks must not know the documents held out, as they are validated on them. Without networks, all may count.
+    known = fold if fold.config.network is not None else fold.everything
+    return build_label_tree(known.label_features, sizes, rng)
 
 
 def share_evidence(trees: Sequence[FusedTree]) -> None:

@@ -141,7 +141,7 @@ class HAXMLNet(Settings, EvidenceModel):
         if checkpoint_dir is not None:
             assert whole.corpus is not None
             decisive = {name: value for name, value in settings.items() if name != "check_memory"}
-            held_out = () if given is None else given.truncated(config.text.max_length).arrays()
+            held_out = () if given is None else given.truncate(config.text.max_length).arrays()
             identity = training_identity(decisive, whole.corpus.digest, held_out, config.text.vectors)
             checkpoints = Checkpoints.start(checkpoint_dir, identity, self.checkpoint_seconds, resume)
         with training_threads(machine.n_jobs):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from haxmlnet.config import Config, linear_tree_config
-from haxmlnet.data.cores import usable_cores
+from haxmlnet.data.cores import count_cores
 from haxmlnet.evidence.classifier_tree import ClassifierTree
 from haxmlnet.evidence.fold import TrainingSet
 from haxmlnet.evidence.protocol import Documents, Evidence, Run
@@ -33,11 +33,11 @@ class LinearTree(LinearTreeSettings, EvidenceModel):
     def _train(self, whole: TrainingSet) -> dict[str, Any]:
         settings = self._check_settings()
         config = linear_tree_config(settings, len(whole.label_index))
-        run = Run(config, progress=whole.progress, n_threads=config.machine.n_jobs or usable_cores())
+        run = Run(config, progress=whole.progress, n_threads=config.machine.n_jobs or count_cores())
         return {"n_validation": self._train_trees(whole, None, run), "settings": settings}
 
     def _rank(self, documents: Documents, k: int) -> Ranking:
-        return self._rank_in_threads(documents, k, self.n_jobs or usable_cores())
+        return self._rank_in_threads(documents, k, self.n_jobs or count_cores())
 
     def _read_parts(self, saved: SavedModel) -> None:
         super()._read_parts(saved)

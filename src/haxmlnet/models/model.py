@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from haxmlnet.data.filters import LabelPairs, labels_without_pairs, without_pairs
+from haxmlnet.data.filters import LabelPairs, drop_label_pairs, drop_pairs
 from haxmlnet.data.labels import LabelIndex, truth_matrix
 from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.errors import DataError, ModelError, SettingError
@@ -76,8 +76,8 @@ class Model(Estimator, ABC):
         if ignored is None:
             ranking = self.predict(texts, k=5)
         else:
-            ranking = without_pairs(self.predict(texts, k=5 + ignored.most_per_document), ignored).top(5)
-            labels = labels_without_pairs(labels, ignored)
+            ranking = drop_pairs(self.predict(texts, k=5 + ignored.most_per_document), ignored).top(5)
+            labels = drop_label_pairs(labels, ignored)
         truth = truth_matrix(labels, self.label_index_)
         counts = np.zeros(truth.shape[1], np.int64)  # labels training never saw stand at the end, with 0
         counts[: len(self.label_counts_)] = self.label_counts_

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from haxmlnet.config import LinearConfig, MachineConfig
-from haxmlnet.data.cores import usable_cores
+from haxmlnet.data.cores import count_cores
 from haxmlnet.errors import ModelError
 from haxmlnet.evidence.fold import TrainingSet
 from haxmlnet.evidence.protocol import Documents
@@ -45,7 +45,7 @@ class OneVsRestSVM(OneVsRestSettings, DocumentModel):
         settings, features, targets = self._check_settings(), whole.features, whole.targets
         linear, machine = LinearConfig.of(settings), MachineConfig.of(settings)
         config = SolverConfig(linear.C, linear.prune, machine.random_state, TOLERANCE, MAX_PASSES)
-        n_threads = machine.n_jobs or usable_cores()
+        n_threads = machine.n_jobs or count_cores()
         with whole.progress.stage("labels", targets.shape[1], "labels") as advance:
             weights, biases = train_one_vs_rest(features, targets, config, n_threads, advance)
         self.weights_ = sp.csc_array(weights)
@@ -57,7 +57,7 @@ class OneVsRestSVM(OneVsRestSettings, DocumentModel):
 
     def _rank(self, documents: Documents, k: int) -> Ranking:
         """Rank by the sigmoid of the margin."""
-        n_threads = self.n_jobs or usable_cores()
+        n_threads = self.n_jobs or count_cores()
         ranking = rank_by_margin(documents.features, self.weights_, self.intercepts_, k, n_threads)
         return replace(ranking, scores=expit(ranking.scores))
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from haxmlnet.config import Config, NetworkConfig, TrainingConfig, haxmlnet_config
-from haxmlnet.data.cores import usable_cores
+from haxmlnet.data.cores import count_cores
 from haxmlnet.evidence.classifier_tree import coarsen, pays_to_retrain
 from haxmlnet.evidence.fold import held_out_size
 from haxmlnet.evidence.fusion import MIN_DOCUMENTS
@@ -78,7 +78,7 @@ class ModelShape:
     @property
     def n_threads(self) -> int:
         """Threads of the training."""
-        return self.config.machine.n_jobs or usable_cores()
+        return self.config.machine.n_jobs or count_cores()
 
     @property
     def n_held_out(self) -> int:

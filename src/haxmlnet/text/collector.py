@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from haxmlnet.data.cores import usable_cores
+from haxmlnet.data.cores import count_cores
 from haxmlnet.data.tokens import TokenArray
 from haxmlnet.text.blocks import map_ahead
 from haxmlnet.text.word_table import WordTable
@@ -28,7 +28,7 @@ class WordCollector:
 
     def encode_blocks(self, blocks: Iterable[list[str]], n_threads: int | None = None) -> Iterator[TokenArray]:
         """Yield the ids of each block of texts, in order; threads split a few blocks ahead."""
-        for block in map_ahead(_split_block, blocks, n_threads or usable_cores()):
+        for block in map_ahead(_split_block, blocks, n_threads or count_cores()):
             ids = self._table.add(block.words)
             if self.n_words > len(self._frequencies):
                 longer = np.zeros(max(self.n_words, 2 * len(self._frequencies)), np.int64)

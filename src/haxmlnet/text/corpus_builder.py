@@ -82,7 +82,7 @@ def _number_words(blocks: Iterable[list[str]], directory: Path | None, advance: 
     first_ids = grow_array("first_ids.npy")
     lengths = [np.zeros(0, np.int64)]
     for tokens in collector.encode_blocks(blocks):
-        first_ids.append(tokens.packed().ids)
+        first_ids.append(tokens.pack().ids)
         lengths.append(tokens.lengths)
         advance(len(tokens))
     mapped = first_ids.close()

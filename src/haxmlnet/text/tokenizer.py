@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-from haxmlnet.data.cores import usable_cores
+from haxmlnet.data.cores import count_cores
 from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
 from haxmlnet.errors import ModelError
 from haxmlnet.text.blocks import iterate_blocks, map_ahead
@@ -74,7 +74,7 @@ class WordTokenizer:
 
         blocks = list(iterate_blocks(texts))
         encoded: list[TokenArray] = []
-        for tokens in map_ahead(encode_block, blocks, max(min(len(blocks), usable_cores()), 1)):
+        for tokens in map_ahead(encode_block, blocks, max(min(len(blocks), count_cores()), 1)):
             encoded.append(tokens)
             advance(len(tokens))
         if len(encoded) == 1:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from haxmlnet.data.shapes import few_counts
+from haxmlnet.data.shapes import round_count
 from haxmlnet.ranking import ABSENT
 from haxmlnet.tree import LabelTree
 
@@ -44,7 +44,7 @@ class CandidateSource:
         counts = _count_candidates(rows, self.parents.indptr, self.parents.indices, wrong, child_starts)
         n_true = self.targets.indptr[rows + 1] - self.targets.indptr[rows]
         limits = np.maximum(np.minimum(counts, self.limit), n_true)
-        ids = np.full((len(rows), few_counts(max(int(limits.max(initial=1)), 1))), ABSENT, np.int64)
+        ids = np.full((len(rows), round_count(max(int(limits.max(initial=1)), 1))), ABSENT, np.int64)
         targets = np.zeros(ids.shape, np.float32)
         _fill_candidates(
             rows, self.parents.indptr, self.parents.indices, wrong, child_starts, children,

@@ -15,7 +15,7 @@ import torch
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from haxmlnet.data.cores import usable_cores
+from haxmlnet.data.cores import count_cores
 from haxmlnet.errors import SettingError
 from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.training.lazy_adam import LazyAdam, RowAdam, RowSums, TableAdam
@@ -120,7 +120,7 @@ def give_memory_back() -> None:
 def processor_threads(n_jobs: int | None) -> Iterator[None]:
     """Use so many processor threads inside the block; none: all cores."""
     before_torch, before_numba = torch.get_num_threads(), numba.get_num_threads()
-    n_threads = n_jobs or usable_cores()
+    n_threads = n_jobs or count_cores()
     torch.set_num_threads(n_threads)
     numba.set_num_threads(
         min(
@@ -141,5 +141,5 @@ def training_threads(n_jobs: int | None) -> Iterator[None]:
 
     Finding those libraries takes milliseconds, too long for the prediction of one document.
     """
-    with threadpool_limits(n_jobs or usable_cores()), processor_threads(n_jobs):
+    with threadpool_limits(n_jobs or count_cores()), processor_threads(n_jobs):
         yield

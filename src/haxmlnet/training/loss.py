@@ -67,7 +67,7 @@ def batch_loss(network: LabelAttentionNetwork, data: TrainingData, rows: NDArray
     """
     rng, device = np.random.default_rng(seed), network.device
     generator = torch.Generator(device).manual_seed(seed)
-    tokens, lengths = (torch.from_numpy(array).to(device) for array in data.tokens.padded(rows))
+    tokens, lengths = (torch.from_numpy(array).to(device) for array in data.tokens.pad(rows))
     wrong = data.predicted_above(rows)
     total = torch.zeros((), device=device)
     with network.autocast():
