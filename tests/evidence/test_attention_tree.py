@@ -20,9 +20,9 @@ from toy_networks import (
     new_network,
     new_tokens,
     node_probabilities,
+    plain_twin,
 )
 
-from haxmlnet.cpu import plain_form
 from haxmlnet.data.tokens import TokenArray
 from haxmlnet.evidence import attention_tree, tree_search
 from haxmlnet.evidence.attention_training import training_name
@@ -221,7 +221,7 @@ def test_jobs_of_one_document_run_side_by_side_and_others_one_after_the_other(n_
 def test_the_reasons_are_the_path_and_the_attention_to_each_token(networks):
     tokens = new_tokens(30)
     findings = examine(networks, tokens, beam=1)
-    last = plain_form(networks[-1]).eval()
+    last = plain_twin(networks[-1])
     for row, label in [(0, 3), (17, 10), (29, 0)]:
         reasons = findings.reasons(row, label)
         assert [node for node, _ in reasons.path] == [nodes[label] for nodes in ANCESTORS]

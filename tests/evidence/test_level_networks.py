@@ -106,3 +106,16 @@ def test_word_vectors_of_another_vocabulary_are_refused(shape):
         arrays["encoder.words.weight"] = np.zeros(shape, np.float32)
     with pytest.raises(ModelError, match=r"^some file: expected the vectors of 30 words"):
         saved_network(arrays, range(3), frame_of(TREE, 30, **SMALL))
+
+
+@pytest.mark.parametrize("offset", [0, 1, 13])
+def test_weights_of_a_file_begin_on_cache_lines_as_new_ones_do(offset):
+    arrays = network_arrays(small_network(range(3)))
+    for name, array in arrays.items():
+        memory = np.empty(array.size + 32, np.float32)
+        start = -memory.ctypes.data // 4 % 16 + offset
+        arrays[name] = memory[start : start + array.size].reshape(array.shape)
+        arrays[name][...] = 1
+    for weight in saved_network(arrays, range(3), frame_of(TREE, 30, **SMALL)).parameters():
+        assert weight.data_ptr() % 64 == 0
+        assert (weight == 1).all()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from haxmlnet.cpu import plain_form
 from haxmlnet.data.tokens import TokenArray
 from haxmlnet.evidence.attention_tree import AttentionFindings, AttentionTree
 from haxmlnet.evidence.protocol import Documents
@@ -22,7 +21,7 @@ ANCESTORS = [TREE.parents[0][TREE.parents[1]], TREE.parents[1], np.arange(11)]
 """The node of each level above each label."""
 
 
-def new_network(levels: range, seed: int) -> LabelAttentionNetwork:
+def new_plain_network(levels: range, seed: int) -> LabelAttentionNetwork:
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
         encoder = BiLSTMEncoder(torch.randn(N_WORDS, 4), 3, 0.2, 0.5, attend_words=True, sparse_words=True)
@@ -30,8 +29,18 @@ def new_network(levels: range, seed: int) -> LabelAttentionNetwork:
         heads = [LabelHead(encoder.state_size, size, (5,), own_outputs=True, sparse_nodes=True) for size in sizes]
         for head in heads:
             head.outputs.weight.data.normal_()
-    network = LabelAttentionNetwork(encoder, heads, levels[0])
-    return place(network, torch.device("cpu"), "float32").eval()
+    return LabelAttentionNetwork(encoder, heads, levels[0]).eval()
+
+
+def new_network(levels: range, seed: int) -> LabelAttentionNetwork:
+    return place(new_plain_network(levels, seed), torch.device("cpu"), "float32")
+
+
+def plain_twin(network: LabelAttentionNetwork) -> LabelAttentionNetwork:
+    """Make a network with the same weights in the plain form."""
+    twin = new_plain_network(network.levels, 0)
+    twin.load_state_dict(network.state_dict())
+    return twin
 
 
 NETWORKS = {
@@ -60,7 +69,7 @@ def examine(
 @torch.no_grad()
 def node_probabilities(networks: list[LabelAttentionNetwork], tokens: TokenArray, level: int) -> np.ndarray:
     """P(node | its parent) of every document, alone, for all nodes of a level."""
-    network = plain_form(next(network for network in networks if level in network.levels)).eval()
+    network = plain_twin(next(network for network in networks if level in network.levels))
     rows = []
     for row in range(len(tokens)):
         words = torch.from_numpy(tokens.ids[tokens.starts[row] : tokens.ends[row]]).long()[None]

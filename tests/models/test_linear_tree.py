@@ -3,16 +3,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from haxmlnet.models.linear_part import marked_true
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from haxmlnet.errors import DataError, ModelError, SettingError
+from haxmlnet.errors import DataError, SettingError
+from haxmlnet.evidence.classifier_tree import ClassifierTree
+from haxmlnet.evidence.label_frequency import LabelFrequency
+from haxmlnet.evidence.label_names import LabelNames
+from haxmlnet.evidence.nearest_documents import NearestDocuments
 from haxmlnet.linear import train_linear_model
 from haxmlnet.models.haxmlnet import HAXMLNet
 from haxmlnet.models.linear_tree import LinearTree
 from haxmlnet.models.one_vs_rest import OneVsRestSVM
-from haxmlnet.ranking import ABSENT
-from haxmlnet.store import read_arrays, write_arrays
 
 SMALL = {"group_size": 4, "validation_fraction": 0.4, "n_jobs": 1}
 
@@ -29,7 +30,9 @@ def as_features(tiny_corpus, unseen_documents):
 
 
 def test_fusion_gives_probabilities(fused, make_documents):
-    assert fused.parts_[0].fusion is not None
+    assert fused.trees_[0].fusion is not None
+    kinds = [type(evidence) for evidence in fused.trees_[0].evidence]
+    assert kinds == [ClassifierTree, LabelFrequency, LabelNames, NearestDocuments]
     texts, labels = make_documents(400, 7)
     ranking = fused.predict(texts, k=24)
     right = np.array([[label in truth for label in row] for row, truth in zip(ranking.labels, labels, strict=True)])
@@ -40,34 +43,35 @@ def test_fusion_gives_probabilities(fused, make_documents):
 
 def test_without_fusion_scores_are_those_of_the_tree(tiny_corpus, unseen_documents):
     model = LinearTree(**SMALL, fusion=False).fit(*tiny_corpus)
-    assert model.parts_[0].fusion is None
-    features = model._features_of(unseen_documents[0])
-    expected = model.parts_[0].model.rank(features, 10, 5)
+    (tree,) = model.trees_
+    assert tree.fusion is None
+    assert tree.others == []
+    features = model._documents_of(unseen_documents[0]).features
+    expected = tree.first.model.rank(features, 10, 5)
     np.testing.assert_array_equal(model.predict(unseen_documents[0]).ids, expected.ids)
     np.testing.assert_array_equal(model.predict(unseen_documents[0]).scores, expected.scores)
 
 
 def test_several_trees_are_different_and_averaged(tiny_corpus, unseen_documents):
     model = LinearTree(**SMALL, n_trees=2).fit(*tiny_corpus)
-    first, second = (part.model.tree.parents[-1] for part in model.parts_)
+    first, second = (fused.tree.parents[-1] for fused in model.trees_)
     assert (first != second).any()
     assert model.evaluate(*unseen_documents).values["P@1"] > 90
 
 
-@pytest.mark.parametrize(("few", "n_trainings"), [(0.39, 3), (0.4, 2)])
-def test_the_first_model_is_kept_where_few_documents_were_held_out(few, n_trainings, tiny_corpus, monkeypatch):
+@pytest.mark.parametrize(("few", "sizes"), [(0.39, [90, 150, 90, 150]), (0.4, [90, 90])])
+def test_classifiers_are_kept_where_few_documents_were_held_out(few, sizes, tiny_corpus, monkeypatch):
     trained_on = []
 
     def train(task, *arguments):
         trained_on.append(task.features.shape[0])
         return train_linear_model(task, *arguments)
 
-    monkeypatch.setattr("haxmlnet.models.linear_part.FEW_HELD_OUT", few)
-    monkeypatch.setattr("haxmlnet.models.linear_tree.train_linear_model", train)
+    monkeypatch.setattr("haxmlnet.evidence.classifier_tree.FEW_HELD_OUT", few)
+    monkeypatch.setattr("haxmlnet.evidence.classifier_tree.train_linear_model", train)
     model = LinearTree(**SMALL, n_trees=2).fit(*tiny_corpus)
-    n_documents = len(tiny_corpus[0])
-    assert trained_on == [round(0.6 * n_documents), n_documents, n_documents][:n_trainings]
-    assert len(model.parts_) == 2
+    assert trained_on == sizes
+    assert len(model.trees_) == 2
 
 
 @pytest.mark.parametrize(
@@ -80,7 +84,7 @@ def test_hard_negatives_follow_the_number_of_labels_unless_given(given, n_labels
         wrong.append(task.config.hard_negatives)
         return train_linear_model(task, *arguments)
 
-    monkeypatch.setattr("haxmlnet.models.linear_tree.train_linear_model", train)
+    monkeypatch.setattr("haxmlnet.evidence.classifier_tree.train_linear_model", train)
     names = [f"label {i}" for i in range(n_labels)]
     targets = np.arange(len(tiny_corpus[0]))[:, None] % 5 == np.arange(n_labels)
     LinearTree(n_jobs=1, fusion=False, hard_negatives=given).fit(tiny_corpus[0], targets, label_names=names)
@@ -146,22 +150,3 @@ def test_a_wrong_setting_is_refused_by_fit_alone(tiny_corpus, setting, value):
     model = LinearTree(**{setting: value})
     with pytest.raises(SettingError, match=f"{setting} must be"):
         model.fit(*tiny_corpus)
-
-
-def test_weights_of_another_tree_are_refused(fused, tmp_path):
-    fused.save(tmp_path / "model")
-    file = tmp_path / "model" / "tree_0.linear.safetensors"
-    arrays = read_arrays(file)
-    part = fused.parts_[0]
-    from_arrays = type(part).from_arrays
-    write_arrays(file, {**arrays, "level_0.biases": arrays["level_0.biases"][1:]})
-    with pytest.raises(ModelError, match="level 0: expected"):
-        from_arrays(read_arrays(file), part.model.tree, part.label_counts, fused.n_features_)
-    with pytest.raises(ModelError, match="level_0: does not hold the weights"):
-        from_arrays(arrays, part.model.tree, part.label_counts, 5)
-
-
-def test_true_labels_are_marked():
-    targets = sp.csr_array(np.array([[0, 1, 1], [0, 0, 0], [1, 0, 0]], np.float32))
-    labels = np.array([[2, 0, ABSENT], [0, 1, 2], [0, ABSENT, 1]], np.int32)
-    assert marked_true(labels, targets).tolist() == [[True, False, False], [False] * 3, [True, False, False]]

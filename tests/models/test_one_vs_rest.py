@@ -47,7 +47,7 @@ def test_labels_of_all_or_no_documents_are_constant(tiny_corpus):
 def test_labels_are_ranked_by_their_margins(tiny_corpus, unseen_documents):
     model = OneVsRestSVM().fit(*tiny_corpus)
     ranking = model.predict(unseen_documents[0], k=7)
-    features = model._features_of(unseen_documents[0])
+    features = model._documents_of(unseen_documents[0]).features
     margins = (features @ model.weights_.T).toarray() + model.intercepts_
     order = np.argsort(-margins, axis=1, kind="stable")[:, :7]
     np.testing.assert_array_equal(ranking.ids, order)

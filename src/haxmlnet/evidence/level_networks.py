@@ -23,6 +23,9 @@ from haxmlnet.tree import LabelTree
 
 # Labels whose features are multiplied at once.
 BLOCK_LABELS = 100_000
+# Larger weights are tables, whose rows are looked up wherever they begin; a second copy of them could be too large.
+MOST_ALIGNED_BYTES = 2**24
+CACHE_LINE = 64
 
 
 def network_levels(tree: LabelTree, config: NetworkConfig) -> list[range]:
@@ -52,9 +55,15 @@ def saved_network(arrays: Mapping[str, NDArray[Any]], levels: range, frame: Fram
     with torch.device("meta"):  # no memory and no random numbers for weights that are replaced at once
         network = build_network(torch.empty(words.shape), frame.tree, levels, frame.config)
     check_weights(network, arrays, frame.source)
-    network.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()}, assign=True)
+    network.load_state_dict({name: align(array) for name, array in arrays.items()}, assign=True)
     machine = frame.config.machine
     return place(network.eval(), choose_device(machine.device), machine.precision)
+
+
+def align(array: NDArray[Any]) -> torch.Tensor:
+    """Let a weight begin on a cache line, as in training: matmul rounds otherwise, and is slower, where it does not."""
+    weight = torch.from_numpy(array)
+    return weight.clone() if weight.data_ptr() % CACHE_LINE and array.nbytes <= MOST_ALIGNED_BYTES else weight
 
 
 def build_network(

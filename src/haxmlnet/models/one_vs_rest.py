@@ -32,6 +32,8 @@ TOLERANCE, MAX_PASSES = 1e-3, 1000
 class OneVsRestSVM(OneVsRestSettings, DocumentModel):
     """One linear support vector machine a label: squared hinge loss, L2, on the TF-IDF of the words."""
 
+    takes_features = True
+
     weights_: sp.csc_array
     """(labels x features), stored by feature: a document touches the weights of its own features only."""
     intercepts_: NDArray[np.float32]
