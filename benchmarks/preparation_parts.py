@@ -17,7 +17,8 @@ from benchmarks.synthetic import SyntheticData
 from haxmlnet import PreparedCorpus, prepare
 from haxmlnet.config import haxmlnet_config
 from haxmlnet.data import Document, iterate_documents
-from haxmlnet.evidence.fold import Fold, TrainingSet
+from haxmlnet.evidence.fold import Fold
+from haxmlnet.evidence.training_set import TrainingSet
 from haxmlnet.settings import Settings, resolve_settings, settings_of
 
 DOCUMENTS_USED = 1_000

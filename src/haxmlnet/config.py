@@ -82,6 +82,16 @@ class SearchConfig(_Part):
     beam: int
     n_candidates: int
 
+    @property
+    def n_names(self) -> int:
+        """Labels proposed because the text mentions them."""
+        return self.n_candidates // 2
+
+    @property
+    def n_neighbors(self) -> int:
+        """Labels proposed because similar documents have them."""
+        return self.n_candidates // 4
+
 
 @dataclass(frozen=True)
 class LinearConfig(_Part):
@@ -98,7 +108,8 @@ class LinearConfig(_Part):
 class FusionConfig(_Part):
     """The evidence that is fused, and the documents held out to fit the fusion."""
 
-    linear: bool
+    enabled: bool
+    """Without fusion, the first evidence of a model ranks alone."""
     names: bool
     neighbours: bool
     validation_fraction: float
@@ -139,7 +150,7 @@ def haxmlnet_config(values: Mapping[str, Any], n_labels: int) -> Config:
         tree=TreeConfig.of({"max_fan_out": 16, "label_words": 1000, **values}),
         search=SearchConfig.of(values),
         linear=LinearConfig(hard_negatives=linear_hard_negatives(n_labels)),
-        fusion=FusionConfig.of(values),
+        fusion=FusionConfig.of({**values, "enabled": values["linear"]}),
         machine=MachineConfig.of(values),
         network=NetworkConfig.of(values),
         training=TrainingConfig.of(values),
@@ -156,7 +167,7 @@ def linear_tree_config(values: Mapping[str, Any], n_labels: int) -> Config:
         tree=TreeConfig.of(values),
         search=SearchConfig.of(values),
         linear=LinearConfig.of({**values, "hard_negatives": hard_negatives}),
-        fusion=FusionConfig.of({**values, "linear": values["fusion"], "validation_fraction": held_out}),
+        fusion=FusionConfig.of({**values, "enabled": values["fusion"], "validation_fraction": held_out}),
         machine=MachineConfig.of(values),
     )
 

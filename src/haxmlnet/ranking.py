@@ -11,8 +11,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 ABSENT = -1
-# How many labels each tree ranks before the trees are averaged, as a multiple of k.
-WIDTH_PER_K = 10
 _LOWEST_KEY = -(2**63)
 _NEGATIVE_ZERO = -(2**31)  # the bits of the float32 -0.0
 _NOTHING = np.array([None], dtype=object)
@@ -88,11 +86,6 @@ def rank(
     best_scores = np.zeros(best_ids.shape, np.float32)
     _rank_rows(np.ascontiguousarray(ids, np.int32), np.ascontiguousarray(scores, np.float32), best_ids, best_scores)
     return Ranking(best_ids, best_scores, names, n_ids)
-
-
-def width_per_tree(k: int, n_trees: int, n_labels: int) -> int:
-    """Choose how many labels each tree ranks, so that the mean of their scores has the right best k."""
-    return k if n_trees == 1 else min(WIDTH_PER_K * k, n_labels)
 
 
 def average_rankings(rankings: list[Ranking], k: int) -> Ranking:

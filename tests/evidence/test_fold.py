@@ -9,8 +9,9 @@ from haxmlnet.config import Config
 from haxmlnet.data.labels import LabelIndex, index_labels, truth_matrix
 from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.data.tokens import TokenArray
-from haxmlnet.evidence.fold import Fold, Labelled, TrainingSet, held_out_size, hold_out_common, validation_documents
+from haxmlnet.evidence.fold import Fold, held_out_size, hold_out_common
 from haxmlnet.evidence.protocol import Documents
+from haxmlnet.evidence.training_set import Labelled, TrainingSet, validation_documents
 from haxmlnet.progress import Progress
 from haxmlnet.text.corpus_builder import prepare_texts
 from haxmlnet.training.checkpoints import training_identity

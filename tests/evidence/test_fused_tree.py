@@ -13,10 +13,11 @@ from frames import config_of
 from hypothesis import given
 
 from haxmlnet.data.labels import LabelIndex
-from haxmlnet.evidence.fold import Fold, TrainingSet
+from haxmlnet.evidence.fold import Fold
 from haxmlnet.evidence.fused_tree import FusedTree, judge, mark_true, train_fused_tree, unite
 from haxmlnet.evidence.fusion import MIN_DOCUMENTS, Fusion
 from haxmlnet.evidence.protocol import Documents, Evidence, Run
+from haxmlnet.evidence.training_set import TrainingSet
 from haxmlnet.ranking import ABSENT, Ranking, rank
 from haxmlnet.tree import LabelTree
 

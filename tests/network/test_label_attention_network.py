@@ -7,7 +7,7 @@ from torch import Tensor
 from haxmlnet.network.attention import attention_weights
 from haxmlnet.network.encoder import BiLSTMEncoder
 from haxmlnet.network.head import LabelHead
-from haxmlnet.network.network import LabelAttentionNetwork, path_probabilities
+from haxmlnet.network.network import LabelAttentionNetwork
 
 N_WORDS, WORD_SIZE, HIDDEN, N = 20, 5, 4, 9
 LENGTHS = torch.tensor([6, 1, 3, 5])
@@ -217,10 +217,3 @@ def test_a_generator_decides_what_is_dropped():
     encoded = [network.encode(TOKENS, LENGTHS, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)]
     assert torch.equal(encoded[0], encoded[1])
     assert not torch.equal(encoded[0], encoded[2])
-
-
-def test_scores_along_a_path_are_the_product_of_its_probabilities():
-    logits = torch.tensor([[0.0, -1.0]])
-    first = path_probabilities(logits, None)
-    torch.testing.assert_close(first, logits.sigmoid())
-    torch.testing.assert_close(path_probabilities(logits, first), logits.sigmoid() ** 2)

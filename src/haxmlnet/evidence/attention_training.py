@@ -10,9 +10,10 @@ import scipy.sparse as sp
 import torch
 
 from haxmlnet.config import TrainingConfig
-from haxmlnet.evidence.fold import Fold, Labelled
+from haxmlnet.evidence.fold import Fold
 from haxmlnet.evidence.level_networks import load_network, network_arrays, node_vectors
 from haxmlnet.evidence.protocol import Run
+from haxmlnet.evidence.training_set import Labelled
 from haxmlnet.evidence.tree_search import search_network
 from haxmlnet.metrics import judge, ndcg_at_k
 from haxmlnet.network.network import LabelAttentionNetwork
@@ -28,7 +29,7 @@ SAMPLE = 256
 
 
 @dataclass
-class Descent:
+class TreeDocuments:
     """Labelled documents on their way down the tree: their true nodes on each level, and those predicted so far."""
 
     documents: Labelled
@@ -41,7 +42,7 @@ class Descent:
     def __post_init__(self) -> None:
         self.targets = self.tree.lift(self.documents.targets[:, : self.tree.n_labels])
 
-    def descend(self, network: LabelAttentionNetwork, beam: int, progress: Progress) -> None:
+    def search_level(self, network: LabelAttentionNetwork, beam: int, progress: Progress) -> None:
         """Predict the best nodes of a network's last level."""
         tokens = self.documents.tokens
         with progress.stage(f"searching level {network.levels[-1]}", len(tokens), "documents") as advance:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from haxmlnet.data.tokens import TokenArray, length_sorted_batches
-from haxmlnet.evidence.attention_training import Descent, start_heads, train_network, training_name
+from haxmlnet.errors import ModelError
+from haxmlnet.evidence.attention_training import TreeDocuments, start_heads, train_network, training_name
 from haxmlnet.evidence.fold import Fold
 from haxmlnet.evidence.level_networks import (
-    load_network,
     network_arrays,
     network_levels,
     new_network,
@@ -73,8 +74,8 @@ class AttentionTree:
         assert config.network is not None
         assert config.training is not None
         beam, negatives = config.search.beam, config.training.hard_negatives
-        training = Descent(fold.kept_documents(config.text.max_length), tree)
-        validation = Descent(fold.held_out.truncate(config.text.max_length), tree) if fold.held_out else None
+        training = TreeDocuments(fold.kept_documents(config.text.max_length), tree)
+        validation = TreeDocuments(fold.held_out.truncate(config.text.max_length), tree) if fold.held_out else None
         networks: list[LabelAttentionNetwork] = []
         score = -1.0
         for levels in network_levels(tree, config.network):
@@ -93,13 +94,13 @@ class AttentionTree:
             networks.append(network.eval())
             if levels[-1] < tree.n_levels - 1:
                 if negatives:
-                    training.descend(network, beam, run.progress)
+                    training.search_level(network, beam, run.progress)
                 if validation is not None:
-                    validation.descend(network, beam, run.progress)
+                    validation.search_level(network, beam, run.progress)
         return cls(tree, networks, config.text.max_length, beam, config.search.n_candidates, score)
 
     def pays_to_retrain(self, fold: Fold) -> bool:
-        """It would take as long again."""
+        """Return False: it would take as long again."""
         return False
 
     def map_blocks(
@@ -115,7 +116,7 @@ class AttentionTree:
         return map_in_threads(lambda rows: work(documents.take(rows)), blocks, n_threads, device)
 
     def run_jobs(self, jobs: Sequence[Callable[[], R]], documents: Documents) -> list[R]:
-        """Examine a single document side by side, as nobody else needs the threads."""
+        """Run the jobs of a single document in two threads; larger blocks have a thread each."""
         if len(documents) == 1 and self.networks[0].device.type == "cpu":
             return side_by_side(jobs)
         return [job() for job in jobs]
@@ -126,13 +127,17 @@ class AttentionTree:
         batches = []
         limit = min(batch_limit(network, self.tree, self.beam) for network in self.networks)
         for rows in length_sorted_batches(tokens.lengths, limit, MAX_TOKENS):
-            batch, searches, above = as_tensors(tokens, rows), [], None
-            for network in self.networks:
-                search = BatchSearch.run(network, self.tree, batch, above, self.beam)
-                above = search.levels[-1].best(self.beam, self.tree.level_sizes[network.levels[-1]])
-                searches.append(search)
+            searches = self.search(as_tensors(tokens, rows))
             batches.append((rows, searches))
         return AttentionFindings(self, len(tokens), batches)
+
+    def search(self, batch: tuple[Tensor, Tensor]) -> list[BatchSearch]:
+        """Encode a batch with each network, which starts from the best nodes that the one above it found."""
+        searches: list[BatchSearch] = []
+        for network in self.networks:
+            above = searches[-1].best(self.beam) if searches else None
+            searches.append(BatchSearch.run(network, self.tree, batch, above, self.beam))
+        return searches
 
     def _tokens(self, documents: Documents) -> TokenArray:
         assert documents.tokens is not None
@@ -166,6 +171,7 @@ class AttentionTree:
         """Make the networks of the tree from their weights."""
         config = frame.config
         assert config.network is not None
+        arrays = dict(arrays)
         score = float(arrays.pop("validation_score", np.array(-1.0)))
         networks = []
         for levels in network_levels(frame.tree, config.network):
@@ -173,7 +179,7 @@ class AttentionTree:
             own = {name.removeprefix(prefix): arrays.pop(name) for name in list(arrays) if name.startswith(prefix)}
             networks.append(saved_network(own, levels, frame))
         if arrays:
-            load_network(networks[0], arrays, frame.source)  # says which weight is one too many
+            raise ModelError(f"{frame.source}: holds {min(arrays)}, which no network of this model has.")
         return cls(frame.tree, networks, config.text.max_length, config.search.beam, config.search.n_candidates, score)
 
 
@@ -193,25 +199,15 @@ class AttentionFindings:
 
     def ranking_of_search(self, k: int) -> Ranking:
         """Rank the labels that the search met."""
-        n_labels = self.evidence.tree.n_labels
-        return self._collect(lambda searches: searches[-1].levels[-1].best(k, n_labels), k)
+        return self._collect(lambda searches: searches[-1].best(k), k)
 
     def ranking(self, k: int) -> Ranking:
         """Rank by the product of probabilities; labels that only a wider beam meets follow below."""
         ranking, beam = self.ranking_of_search(k), self.evidence.beam
         while not is_full(ranking, k):
             beam *= 2
-            ranking = extend_ranking(ranking, self._collect(partial(self._search_again, beam=beam, k=k), k), k)
+            ranking = extend_ranking(ranking, self._collect(partial(search_wider, beam=beam, k=k), k), k)
         return ranking
-
-    def _search_again(self, searches: list[BatchSearch], beam: int, k: int) -> Ranking:
-        tree, above = self.evidence.tree, None
-        for search in searches:
-            *_, last = replace(search, above=above, levels=[]).descend(beam)
-            level = search.network.levels[-1]
-            above = last.best(k if level == tree.n_levels - 1 else beam, tree.level_sizes[level])
-        assert above is not None
-        return above
 
     def _collect(self, rank_batch: Callable[[list[BatchSearch]], Ranking], k: int) -> Ranking:
         """Put the rankings of all batches into the order of the documents."""
@@ -252,3 +248,12 @@ class AttentionFindings:
         states = last.states[place, : int(last.lengths[place])].float()  # (T, H)
         query = last.network.head(last.network.levels[-1]).queries.weight[label]
         return Reasons(path, (states @ query).softmax(dim=0).cpu().numpy())
+
+
+def search_wider(searches: list[BatchSearch], beam: int, k: int) -> Ranking:
+    """Rank k labels by a search with another beam, from the same states."""
+    above: Ranking | None = None
+    for search in searches:
+        again = search.search(above, beam)
+        above = again.best(beam)
+    return again.best(k)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeVar
@@ -23,6 +22,7 @@ from haxmlnet.linear import (
     LinearTask,
     NodeVectors,
     block_of,
+    map_blocks,
     train_linear_model,
 )
 from haxmlnet.ranking import Ranking, extend_ranking, is_full
@@ -37,8 +37,6 @@ FURTHEST = 3.0
 # Classifiers trained beside at most this part of the documents are kept: to train them again on all documents would
 # take as long again. Labels that only held-out documents have are left to names and to similar documents.
 FEW_HELD_OUT = 0.01
-# More documents share what is read of the weights of siblings.
-BLOCK_DOCUMENTS = 2048
 
 R = TypeVar("R")
 
@@ -78,20 +76,19 @@ class ClassifierTree:
 
     def pays_to_retrain(self, fold: Fold) -> bool:
         """Retrain unless so few documents were held out that they would change little."""
-        return pays_to_retrain(fold.n_left_out, len(fold.whole))
+        return gains_from_held_out(fold.n_left_out, len(fold.whole))
 
     def map_blocks(
         self, work: Callable[[Documents], R], documents: Documents, n_threads: int
     ) -> Iterator[tuple[NDArray[np.int64], R]]:
         """Work on equal blocks of documents, one after the other in each thread."""
-        n_rounds = max(-(-len(documents) // (BLOCK_DOCUMENTS * n_threads)), 1)
-        size = max(-(-len(documents) // (n_rounds * n_threads)), 1)
-        blocks = [np.arange(i, min(i + size, len(documents))) for i in range(0, max(len(documents), 1), size)]
-        if n_threads == 1 or len(blocks) == 1:
-            yield from ((rows, work(documents.take(rows))) for rows in blocks)
-            return
-        with ThreadPoolExecutor(n_threads) as threads:
-            yield from zip(blocks, threads.map(lambda rows: work(documents.take(rows)), blocks), strict=True)
+
+        def work_on(block: range) -> tuple[NDArray[np.int64], R]:
+            rows = np.arange(block.start, block.stop)
+            return rows, work(documents.take(rows))
+
+        size = self.model.search_size(self.beam, self.n_proposals)
+        return map_blocks(work_on, len(documents), n_threads, size)
 
     def run_jobs(self, jobs: Sequence[Callable[[], R]], documents: Documents) -> list[R]:
         """Do one after the other: a block has a thread of its own."""
@@ -179,7 +176,7 @@ class ClassifierFindings:
         return Reasons(list(zip(nodes, scores.tolist(), strict=True)), words=words)
 
 
-def pays_to_retrain(n_left_out: int, n_documents: int) -> bool:
+def gains_from_held_out(n_left_out: int, n_documents: int) -> bool:
     """Say whether to train again on all documents where some were left out at first."""
     return n_left_out > FEW_HELD_OUT * n_documents
 

@@ -1,10 +1,9 @@
-"""`TrainingSet` and `Fold`: all documents of a training, and for each tree which are kept and which held out."""
+"""`Fold`: the documents that a tree is trained on, those held out, and what is made of them."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,105 +15,14 @@ from numpy.typing import NDArray
 from haxmlnet.config import Config
 from haxmlnet.data.arrays import csr_view, release_pages, write_array
 from haxmlnet.data.cached_arrays import cache_arrays, cache_matrix
-from haxmlnet.data.labels import LabelIndex
-from haxmlnet.data.prepared import FIRST_WORD_ID, PreparedCorpus
-from haxmlnet.data.tokens import UNKNOWN_ID, TokenArray
 from haxmlnet.evidence.fusion import MIN_DOCUMENTS
-from haxmlnet.evidence.protocol import Documents
-from haxmlnet.progress import Progress
-from haxmlnet.text.document_features import corpus_idf, document_features
-from haxmlnet.text.tokenizer import WordTokenizer
+from haxmlnet.evidence.training_set import Labelled, TrainingSet
 from haxmlnet.text.word_vectors import corpus_vectors, read_vectors
 from haxmlnet.tree.label_features import label_feature_blocks
 
 MIN_DOCUMENTS_TO_SPLIT = 20
 # Entries of the features that word vectors are made of: more documents and labels change little, and take long.
 MAX_VECTOR_ENTRIES = 40_000_000
-
-Validation = PreparedCorpus | tuple[Sequence[str], sp.csr_array]
-"""Documents to validate on: prepared, or texts and their labels in the columns of the training."""
-
-
-@dataclass(frozen=True)
-class Labelled:
-    """Documents with their true labels; those that training never saw have columns at the end."""
-
-    documents: Documents
-    targets: sp.csr_array
-
-    def __len__(self) -> int:
-        return len(self.documents)
-
-    @property
-    def tokens(self) -> TokenArray:
-        """The word ids of the documents."""
-        assert self.documents.tokens is not None
-        return self.documents.tokens
-
-    def truncate(self, max_length: int) -> Labelled:
-        """Keep the first words of each document, those that networks read."""
-        return Labelled(Documents(self.tokens.truncate(max_length), self.documents.idf), self.targets)
-
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        """Give all that decides a training, for a checksum."""
-        packed = self.tokens.pack()
-        return packed.ids, packed.ends, self.targets.indices, self.targets.indptr
-
-
-@dataclass(frozen=True)
-class TrainingSet:
-    """All labelled documents of a training: texts as a prepared corpus, or sparse features."""
-
-    targets: sp.csr_array
-    label_index: LabelIndex
-    progress: Progress = field(default_factory=Progress)
-    corpus: PreparedCorpus | None = None
-    tokenizer: WordTokenizer | None = None
-    given_features: sp.csr_array | None = None
-
-    @classmethod
-    def of_corpus(
-        cls, corpus: PreparedCorpus, vocabulary_size: int, min_document_frequency: int, progress: Progress
-    ) -> TrainingSet:
-        """Take the documents of a corpus, with the words that are let into the vocabulary."""
-        n_words = corpus.vocabulary_limit(vocabulary_size, min_document_frequency)
-        tokenizer = WordTokenizer.from_words(corpus.words(n_words))
-        return cls(corpus.targets, corpus.label_index, progress, corpus, tokenizer)
-
-    def __len__(self) -> int:
-        return int(self.targets.shape[0])
-
-    @cached_property
-    def idf(self) -> NDArray[np.float32]:
-        """Inverse document frequency of each word; of no word where sparse features were given."""
-        if self.corpus is None or self.tokenizer is None:
-            return np.zeros(0, np.float32)
-        return corpus_idf(self.corpus, self.tokenizer.n_words)
-
-    @cached_property
-    def features(self) -> sp.csr_array:
-        """TF-IDF (documents x words), memory-mapped where the corpus is."""
-        if self.corpus is None or self.tokenizer is None:
-            assert self.given_features is not None
-            return self.given_features
-        return document_features(self.corpus, self.tokenizer.n_words, self.progress)
-
-    @property
-    def n_features(self) -> int:
-        """Word ids of the vocabulary, or columns of the sparse features."""
-        return self.features.shape[1] if self.tokenizer is None else self.tokenizer.n_words
-
-    def take(self, rows: NDArray[np.int64]) -> Labelled:
-        """Give some documents with their labels."""
-        if self.corpus is None:
-            return Labelled(Documents(None, self.idf, self.features[rows]), self.targets[rows])
-        return Labelled(Documents(self._tokens.take(rows), self.idf), self.targets[rows])
-
-    @property
-    def _tokens(self) -> TokenArray:
-        assert self.corpus is not None
-        assert self.tokenizer is not None
-        return self.corpus.tokens.limit_words(self.tokenizer.n_words)
 
 
 class Fold:
@@ -130,27 +38,30 @@ class Fold:
         kept: NDArray[np.int64],
         held_out: Labelled | None,
         rng: np.random.Generator,
+        stream: int = 0,
     ) -> None:
-        self.whole, self.config, self.kept, self.held_out, self.rng = whole, config, kept, held_out, rng
+        self.whole, self.config, self.kept, self.held_out = whole, config, kept, held_out
+        self.rng, self.stream = rng, stream
         self.tokenizer, self.idf, self.label_index = whole.tokenizer, whole.idf, whole.label_index
 
     @classmethod
     def split(cls, whole: TrainingSet, config: Config, given: Labelled | None, number: int) -> Fold:
-        """Hold documents out for validation where none are given; each tree of a model holds others out."""
-        rng = np.random.default_rng([config.machine.random_state, number if config.fusion.linear else 0])
+        """Hold documents out for validation where none are given; where there is a fusion, each tree others."""
+        stream = number if config.fusion.enabled else 0
+        rng = np.random.default_rng([config.machine.random_state, stream])
         n_held_out = 0 if given is not None else held_out_size(len(whole), config)
-        if config.fusion.linear:
+        if config.fusion.enabled:
             # The fusion needs documents as they come; the classifiers learn from all of them in the end.
             order = rng.permutation(len(whole))
             kept, held_out = np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
         else:
             kept, held_out = hold_out_common(whole.targets, n_held_out, rng)
-        return cls(whole, config, kept, given or (whole.take(held_out) if len(held_out) else None), rng)
+        return cls(whole, config, kept, given or (whole.take(held_out) if len(held_out) else None), rng, stream)
 
     @cached_property
     def everything(self) -> Fold:
         """The fold that keeps all documents."""
-        return Fold(self.whole, self.config, np.arange(len(self.whole)), None, self.rng)
+        return Fold(self.whole, self.config, np.arange(len(self.whole)), None, self.rng, self.stream)
 
     @property
     def n_left_out(self) -> int:
@@ -204,7 +115,7 @@ class Fold:
                 vectors = corpus_vectors(documents, labels, size, self.rng)
             return {"vectors": write_array(directory, "vectors", vectors.ravel())}
 
-        identity = {"what": "word vectors", "size": size, "seed": seed, **self._identity}
+        identity = {"what": "word vectors", "size": size, "seed": [seed, self.stream], **self._identity}
         arrays = cache_arrays(self._directory, identity, make, progress)
         return np.array(arrays["vectors"]).reshape(self.tokenizer.n_words, size)
 
@@ -270,29 +181,3 @@ def sample_rows(
         n_rows = int(np.searchsorted(np.cumsum(sizes[order]), max_entries, side="right"))
         rows = np.sort(rows[order[: max(n_rows, 1)]])
     return matrix[rows]
-
-
-def validation_documents(given: Validation, whole: TrainingSet, config: Config) -> Labelled:
-    """Choose the documents to validate on, in the word and label ids of the training."""
-    tokenizer, index = whole.tokenizer, whole.label_index
-    assert tokenizer is not None
-    n_documents = len(given) if isinstance(given, PreparedCorpus) else len(given[0])
-    shuffled = np.random.default_rng(config.machine.random_state).permutation(n_documents)
-    rows = np.sort(shuffled[: config.fusion.max_validation])
-    if not isinstance(given, PreparedCorpus):
-        tokens = tokenizer.encode([given[0][row] for row in rows])
-        return Labelled(Documents(tokens, whole.idf), given[1][rows])
-
-    ids = {word: i for i, word in enumerate(tokenizer.words)}
-    new_ids = np.full(given.n_words, UNKNOWN_ID, np.int32)
-    new_ids[FIRST_WORD_ID:] = [ids.get(word, UNKNOWN_ID) for word in given.words()]
-    packed = given.tokens.take(rows).pack()
-    tokens = TokenArray(new_ids[packed.ids], packed.starts, packed.ends)
-
-    # Labels that the training lacks get columns at the end.
-    columns = {name: i for i, name in enumerate(index.names)}
-    new_columns = np.array([columns.setdefault(name, len(columns)) for name in given.label_index.names], np.int32)
-    chosen = given.targets[rows]
-    targets = csr_view(chosen.data, new_columns[chosen.indices], chosen.indptr, len(columns))
-    targets.sort_indices()
-    return Labelled(Documents(tokens, whole.idf), targets)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from haxmlnet.evidence.fold import Fold, Labelled
+from haxmlnet.evidence.fold import Fold
 from haxmlnet.evidence.fusion import MIN_DOCUMENTS, Fusion, fit_fusion
 from haxmlnet.evidence.protocol import (
     Documents,
@@ -22,27 +23,29 @@ from haxmlnet.evidence.protocol import (
     RankingFindings,
     Run,
 )
+from haxmlnet.evidence.training_set import Labelled
 from haxmlnet.ranking import ABSENT, Ranking, extend_ranking, is_full, rank
 from haxmlnet.tree import LabelTree, marked_in_rows
 
 
 @dataclass
 class FusedTree:
-    """One list of evidence over one label tree; the first can rank alone, and does so where there is no fusion."""
+    """A list of evidence over a label tree, and the fusion; without one, the first evidence ranks alone."""
 
     tree: LabelTree
-    first: RankingEvidence
-    others: list[Evidence]
+    evidence: list[Evidence]
     fusion: Fusion | None
 
     @property
-    def evidence(self) -> list[Evidence]:
-        """All evidence, the first first."""
-        return [self.first, *self.others]
+    def first(self) -> RankingEvidence:
+        """The evidence that can rank alone, and says how the work is divided."""
+        return cast(RankingEvidence, self.evidence[0])
 
     def with_beam(self, beam: int | None) -> FusedTree:
         """Search with another beam; None: with that of the training."""
-        return self if beam in (None, self.first.beam) else replace(self, first=replace(self.first, beam=beam))  # type: ignore[type-var]
+        if beam is None or beam == self.first.beam:
+            return self
+        return FusedTree(self.tree, [replace(self.first, beam=beam), *self.evidence[1:]], self.fusion)  # type: ignore[type-var]
 
     def rank(self, documents: Documents, k: int, n_threads: int) -> Ranking:
         """Rank the best k labels of each document, block by block."""
@@ -56,10 +59,10 @@ class FusedTree:
     def rank_block(self, documents: Documents, k: int) -> Ranking:
         """Rank by the fusion; without one, by the first evidence's own scores."""
         findings = self.examine(documents)
-        first: RankingFindings = findings[0]  # type: ignore[assignment]
+        first = cast(RankingFindings, findings[0])
         if self.fusion is None:
             return first.ranking(k)
-        candidates, features = judge(findings)
+        candidates, features = describe_candidates(findings)
         probabilities = self.fusion.probabilities(features, candidates != ABSENT)
         best = rank(candidates, probabilities, k, None, self.tree.n_labels)
         # Labels that are no candidates follow below: a score depends on the text and the model, never on k.
@@ -75,7 +78,7 @@ class FusedTree:
         return [f"{evidence.name}: {name}" for evidence in self.evidence for name in evidence.feature_names]
 
 
-def judge(findings: Sequence[Findings]) -> tuple[LabelIds, Features]:
+def describe_candidates(findings: Sequence[Findings]) -> tuple[LabelIds, Features]:
     """Make all proposals the candidates (B, C), and ask all findings for their features (B, C, F)."""
     candidates = unite([found.proposals for found in findings])
     return candidates, np.concatenate([found.features(candidates) for found in findings], axis=-1)
@@ -92,17 +95,20 @@ def unite(proposals: Sequence[LabelIds]) -> LabelIds:
 
 def train_fused_tree(fold: Fold, tree: LabelTree, sources: Sequence[type[Evidence]], run: Run) -> FusedTree:
     """Train the evidence on the documents kept, fit the fusion on those held out, retrain on all where that pays."""
-    if len(sources) > 1 and (fold.held_out is None or len(fold.held_out) < MIN_DOCUMENTS):
-        sources = sources[:1]  # there is too little to fit a fusion on
+    n_held_out = 0 if fold.held_out is None else len(fold.held_out)
+    if len(sources) > 1 and n_held_out < MIN_DOCUMENTS:
+        run.progress.say(
+            f"{n_held_out} documents are held out, and a fusion needs {MIN_DOCUMENTS}: {sources[0].name} ranks alone. "
+            "Give validation documents, or a larger validation_fraction."
+        )
+        sources = sources[:1]
     trained = [source.train(fold, tree, run) for source in sources]
-    known = [evidence for evidence in trained if evidence is not None]
-    model = FusedTree(tree, known[0], known[1:], None)  # type: ignore[arg-type]
-    del trained, known
-    if len(sources) > 1:
-        assert fold.held_out is not None
+    model = FusedTree(tree, [evidence for evidence in trained if evidence is not None], None)
+    del trained
+    if fold.held_out is not None and len(sources) > 1:
         model.fusion = fit_on(model, fold.held_out, run)
         if model.fusion is None:
-            model.others = []
+            model.evidence = model.evidence[:1]
     if fold.n_left_out:
         retrain(model, fold, run)
     return model
@@ -110,7 +116,11 @@ def train_fused_tree(fold: Fold, tree: LabelTree, sources: Sequence[type[Evidenc
 
 def fit_on(model: FusedTree, held_out: Labelled, run: Run) -> Fusion | None:
     """Fit the fusion on documents that the evidence was not trained on."""
-    blocks = list(model.first.map_blocks(lambda block: judge(model.examine(block)), held_out.documents, run.n_threads))
+    blocks = list(
+        model.first.map_blocks(
+            lambda block: describe_candidates(model.examine(block)), held_out.documents, run.n_threads
+        )
+    )
     rows = np.concatenate([rows for rows, _ in blocks])
     candidates = np.concatenate([candidates for _, (candidates, _) in blocks])
     features = np.concatenate([features for _, (_, features) in blocks])
@@ -121,17 +131,11 @@ def fit_on(model: FusedTree, held_out: Labelled, run: Run) -> Fusion | None:
 def retrain(model: FusedTree, fold: Fold, run: Run) -> None:
     """Train again on all documents what gains by it; the old one goes first, to make room."""
     for place in range(len(model.evidence)):
-        if not model.evidence[place].pays_to_retrain(fold):
-            continue
-        source = type(model.evidence[place])
-        if place == 0:
-            del model.first
-            model.first = source.train(fold.everything, model.tree, run)  # type: ignore[assignment]
-        else:
-            del model.others[place - 1]
+        if model.evidence[place].pays_to_retrain(fold):
+            source = type(model.evidence.pop(place))
             again = source.train(fold.everything, model.tree, run)
             assert again is not None
-            model.others.insert(place - 1, again)
+            model.evidence.insert(place, again)
 
 
 def mark_true(labels: LabelIds, targets: sp.csr_array) -> NDArray[np.bool_]:

@@ -32,7 +32,7 @@ class LabelFrequency:
         return cls(np.bincount(fold.kept_targets.indices, minlength=tree.n_labels))
 
     def pays_to_retrain(self, fold: Fold) -> bool:
-        """Counting is cheap."""
+        """Return True: counting is cheap."""
         return True
 
     def examine(self, documents: Documents) -> FrequencyFindings:

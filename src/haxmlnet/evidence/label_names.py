@@ -53,7 +53,7 @@ class LabelNames:
         if fold.tokenizer is None or not have_letters(names):
             return None
         words = fold.tokenizer.encode([str(name) for name in names])
-        return cls.from_words(words, fold.idf, run.config.search.n_candidates // 2)
+        return cls.from_words(words, fold.idf, run.config.search.n_names)
 
     @classmethod
     def from_words(cls, words: TokenArray, idf: NDArray[np.float32], n_proposals: int) -> Self:
@@ -68,7 +68,7 @@ class LabelNames:
         return cls(matrix, totals, index_rarest_words(matrix), n_proposals)
 
     def pays_to_retrain(self, fold: Fold) -> bool:
-        """Names do not depend on the documents."""
+        """Return False: names do not depend on the documents."""
         return False
 
     def examine(self, documents: Documents) -> NameFindings:
@@ -91,7 +91,7 @@ class LabelNames:
             raise ModelError(f"{frame.source}: does not hold the names of {n_labels} labels ({error}).") from None
         if words.shape[0] != n_labels or totals.shape != (n_labels,):
             raise ModelError(f"{frame.source}: expected names of {n_labels} labels, got {words.shape[0]}.")
-        return cls(words, totals, index_rarest_words(words), frame.config.search.n_candidates // 2)
+        return cls(words, totals, index_rarest_words(words), frame.config.search.n_names)
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ class NearestDocuments:
     @classmethod
     def train(cls, fold: Fold, tree: LabelTree, run: Run) -> Self:
         """Index the documents of the fold."""
-        return cls.index(fold.kept_features(), fold.kept_targets, run.config.search.n_candidates // 4)
+        return cls.index(fold.kept_features(), fold.kept_targets, run.config.search.n_neighbors)
 
     @classmethod
     def index(cls, features: sp.csr_array, targets: sp.csr_array, n_proposals: int) -> Self:
@@ -73,7 +73,7 @@ class NearestDocuments:
         return cls(postings, sp.csr_array(targets), n_proposals)
 
     def pays_to_retrain(self, fold: Fold) -> bool:
-        """Documents held out are neighbors of new ones, too."""
+        """Return True: documents held out can be neighbors, too."""
         return True
 
     def examine(self, documents: Documents) -> NeighborFindings:
@@ -111,7 +111,7 @@ class NearestDocuments:
             raise ModelError(f"{frame.source}: does not hold documents and their labels ({error}).") from None
         if postings.shape[0] != frame.n_features:
             raise ModelError(f"{frame.source}: expected {frame.n_features} features, got {postings.shape[0]}.")
-        return cls(postings, targets, frame.config.search.n_candidates // 4)
+        return cls(postings, targets, frame.config.search.n_neighbors)
 
     @property
     def votes(self) -> NDArray[np.float32]:

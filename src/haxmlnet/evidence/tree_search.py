@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from haxmlnet.data.shapes import round_count
 from haxmlnet.data.tokens import TokenArray, length_sorted_batches
-from haxmlnet.network.network import LabelAttentionNetwork, path_probabilities
+from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.ranking import ABSENT, Ranking, rank
 from haxmlnet.training.hardware import kept_memory, workers
 from haxmlnet.tree import LabelTree, ancestors_of, children_of, marked_in_rows, values_in_rows
@@ -51,8 +51,6 @@ class BatchSearch:
     tree: LabelTree
     states: Tensor  # (B, T, H)
     lengths: Tensor  # (B,)
-    above: Ranking | None
-    """The best nodes of the level above the network's first one."""
     levels: list[LevelScores]
 
     @classmethod
@@ -61,31 +59,33 @@ class BatchSearch:
         cls, network: LabelAttentionNetwork, tree: LabelTree, batch: tuple[Tensor, Tensor], above: Ranking | None,
         beam: int,
     ) -> BatchSearch:  # fmt: skip
-        """Encode the tokens (B, T) of a batch, of given lengths (B,), and search."""
+        """Encode the tokens (B, T) of a batch, of given lengths (B,), and search from the best nodes above."""
         tokens, lengths = (array.to(network.device) for array in batch)
         with network.autocast():
             states = network.encode(tokens, lengths)
-        search = cls(network, tree, states, lengths, above, [])
-        search.levels.extend(search.descend(beam))
-        return search
+        return cls(network, tree, states, lengths, []).search(above, beam)
 
     @torch.inference_mode()
-    def descend(self, beam: int) -> Iterator[LevelScores]:
-        """Score level by level: all nodes of level 0, then the children of the best `beam` nodes above."""
-        best = self.above
+    def search(self, above: Ranking | None, beam: int) -> BatchSearch:
+        """Score all nodes of level 0, or the children of the best `beam` nodes above (10 in the paper), and so on."""
+        levels: list[LevelScores] = []
         for level in self.network.levels:
-            n_nodes = self.tree.level_sizes[level]
+            best = levels[-1].best(beam, self.tree.level_sizes[level - 1]) if levels else above
             if best is None:
-                nodes = np.broadcast_to(np.arange(n_nodes, dtype=np.int32), (len(self.states), n_nodes))
-                logits, parent_scores = self.score(level, None), None
+                shape = len(self.states), self.tree.level_sizes[level]
+                nodes = np.broadcast_to(np.arange(shape[1], dtype=np.int32), shape)
+                logits = self.score(level, None)
+                scores = sigmoid(logits)
             else:
-                nodes, parent_scores = children_of(self.tree, level - 1, best.ids[:, :beam], best.scores[:, :beam])
+                nodes, parent_scores = children_of(self.tree, level - 1, best.ids, best.scores)
                 logits = self.score(level, nodes)
-            parents = None if parent_scores is None else torch.from_numpy(parent_scores)
-            scores = path_probabilities(torch.from_numpy(logits), parents).numpy()  # eq. 3
-            found = LevelScores(nodes, logits, scores)
-            yield found
-            best = found.best(beam, n_nodes)
+                scores = sigmoid(logits) * parent_scores  # P(node) = P(node | parent) P(parent)  (eq. 3)
+            levels.append(LevelScores(nodes, logits, scores))
+        return replace(self, levels=levels)
+
+    def best(self, k: int) -> Ranking:
+        """Rank the k best nodes of the network's last level."""
+        return self.levels[-1].best(k, self.tree.level_sizes[self.network.levels[-1]])
 
     @torch.inference_mode()
     def score(self, level: int, nodes: NDArray[np.int32] | None) -> NDArray[np.float32]:
@@ -130,8 +130,7 @@ def search_network(
 
     def search_batch(rows: NDArray[np.int64]) -> Ranking:
         own = None if above is None else Ranking(above.ids[rows], above.scores[rows], None, above.n_ids)
-        search = BatchSearch.run(network, tree, as_tensors(tokens, rows), own, beam)
-        return search.levels[-1].best(beam, n_nodes)
+        return BatchSearch.run(network, tree, as_tensors(tokens, rows), own, beam).best(beam)
 
     was_training = network.training
     network.eval()
@@ -179,7 +178,7 @@ def even_share(lengths: NDArray[np.int64], n_threads: int, most_tokens: int) -> 
         return most_tokens
     n_tokens = int(lengths.sum())
     rounds = -(-n_tokens // (most_tokens * n_threads))
-    # A batch of the longest documents must not lack the last of them by less than one document.
+    # Room for one more document, so that the last batch does not spill over.
     return min(most_tokens, -(-n_tokens // max(rounds * n_threads, 1)) + int(lengths.max()) - 1)
 
 

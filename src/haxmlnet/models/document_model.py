@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from haxmlnet.data.labels import LabelIndex, index_labels
 from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.errors import DataError, ModelError
-from haxmlnet.evidence.fold import TrainingSet
 from haxmlnet.evidence.protocol import Documents
+from haxmlnet.evidence.training_set import TrainingSet
 from haxmlnet.models.model import Model, check_k, check_texts
 from haxmlnet.progress import Progress
 from haxmlnet.ranking import Ranking
@@ -53,22 +53,25 @@ class DocumentModel(Model):
         """
         started = time.monotonic()
         self._check_settings()
-        self._learn(self._read_training_set(texts, labels, label_names, progress or Progress()), self._train)
-        self.training_["seconds"] = round(time.monotonic() - started, 1)
-        return self
+        whole = self._read_training_set(texts, labels, label_names, progress or Progress())
+        return self._note(whole, self._train(whole), started)
 
     def fit_prepared(self, corpus: PreparedCorpus, *, progress: Progress | None = None) -> Self:
         """Train on a prepared corpus, as `haxmlnet.prepare` makes it of files of any size."""
+        started = time.monotonic()
         self._check_settings()
-        return self._learn(self._corpus_training_set(corpus, progress or Progress()), self._train)
+        whole = self._corpus_training_set(corpus, progress or Progress())
+        return self._note(whole, self._train(whole), started)
 
     def fit_features(
         self, features: sp.csr_array, targets: sp.csr_array, index: LabelIndex, *, progress: Progress | None = None
     ) -> Self:
         """Train on features (documents x features) and the 0/1 matrix of their labels."""
+        started = time.monotonic()
+        self._check_takes_features()
         self._check_settings()
-        features = unit_rows(check_features(features))
-        return self._learn(TrainingSet(targets, index, progress or Progress(), given_features=features), self._train)
+        whole = TrainingSet(targets, index, progress or Progress(), given_features=unit_rows(check_features(features)))
+        return self._note(whole, self._train(whole), started)
 
     def _read_training_set(
         self, texts: Any, labels: Any, label_names: Sequence[str] | None, progress: Progress
@@ -85,10 +88,8 @@ class DocumentModel(Model):
     def _corpus_training_set(self, corpus: PreparedCorpus, progress: Progress) -> TrainingSet:
         return TrainingSet.of_corpus(corpus, self.vocabulary_size, self.min_document_frequency, progress)
 
-    def _learn(self, whole: TrainingSet, train: Callable[[TrainingSet], dict[str, Any]]) -> Self:
-        """Train, and note how."""
-        started = time.monotonic()
-        facts = train(whole)
+    def _note(self, whole: TrainingSet, facts: dict[str, Any], started: float) -> Self:
+        """Note what was learned from, and how."""
         self.label_index_ = whole.label_index
         self.label_counts_ = np.bincount(whole.targets.indices, minlength=whole.targets.shape[1])
         self.tokenizer_, self.idf_, self.n_features_ = whole.tokenizer, whole.idf, whole.n_features

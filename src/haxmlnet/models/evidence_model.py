@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 
 from haxmlnet.config import Config, FusionConfig
-from haxmlnet.evidence.fold import Fold, Labelled, TrainingSet
+from haxmlnet.errors import SettingError
+from haxmlnet.evidence.fold import Fold
 from haxmlnet.evidence.fused_tree import FusedTree, train_fused_tree
 from haxmlnet.evidence.fusion import Fusion
 from haxmlnet.evidence.label_frequency import LabelFrequency
 from haxmlnet.evidence.label_names import LabelNames
 from haxmlnet.evidence.nearest_documents import NearestDocuments
 from haxmlnet.evidence.protocol import Documents, Evidence, Frame, Run
+from haxmlnet.evidence.training_set import Labelled, TrainingSet
 from haxmlnet.models.document_model import DocumentModel
 from haxmlnet.ranking import Ranking, average_rankings, extend_ranking
 from haxmlnet.saved import SavedModel
@@ -35,7 +37,7 @@ class EvidenceModel(DocumentModel):
 
     @abstractmethod
     def sources(self, config: Config) -> list[type[Evidence]]:
-        """Name the kinds of evidence; the first ranks alone where there is no fusion."""
+        """Return the evidence classes; the first must be able to rank alone, for want of a fusion."""
 
     def _train_trees(self, whole: TrainingSet, given: Labelled | None, run: Run) -> int:
         """Train one fused tree after the other; give the number of documents that were held out."""
@@ -51,9 +53,11 @@ class EvidenceModel(DocumentModel):
         self.trees_ = trees
         return n_held_out
 
-    def _rank_in_threads(self, documents: Documents, k: int, n_threads: int) -> Ranking:
+    def _average_trees(self, documents: Documents, k: int, n_threads: int, beam: int | None) -> Ranking:
         """Average the rankings of all trees."""
-        trees = [tree.with_beam(self.get_params()["beam"]) for tree in self.trees_]
+        if beam is not None and (not isinstance(beam, int) or beam < 1):
+            raise SettingError(f"beam must be at least 1, got {beam!r}.")
+        trees = [tree.with_beam(beam) for tree in self.trees_]
         if len(trees) == 1:
             return trees[0].rank(documents, k, n_threads)
         width = min(AVERAGED, len(self.label_index_))
@@ -64,31 +68,28 @@ class EvidenceModel(DocumentModel):
 
     def _write_parts(self, directory: Path) -> None:
         super()._write_parts(directory)
+        evidence: dict[str, Evidence] = {}  # what does not depend on the tree is written once
         for number, fused in enumerate(self.trees_):
             write_arrays(directory / f"tree_{number}.safetensors", fused.tree.to_tensors())
-            for evidence in fused.evidence:
-                if evidence.of_tree or number == 0:
-                    write_arrays(directory / file_name(type(evidence), number), evidence.to_arrays())
+            evidence |= {file_name(type(source), number): source for source in fused.evidence}
             if fused.fusion is not None:
                 write_arrays(directory / f"tree_{number}.fusion.safetensors", fused.fusion.to_arrays())
+        for name, source in evidence.items():
+            write_arrays(directory / name, source.to_arrays())
 
     def _read_trees(self, saved: SavedModel, config: Config) -> None:
         self.trees_ = []
-        shared: dict[str, Evidence] = {}
+        read: dict[str, Evidence] = {}
         for number in range(config.tree.n_trees):
             tree = LabelTree.from_tensors(saved.arrays(f"tree_{number}.safetensors"))
-            known: list[Any] = []
-            for source in self.sources(config):
+            fused = FusedTree(tree, [], None)
+            for place, source in enumerate(self.sources(config)):
                 name = file_name(source, number)
-                if name in shared:
-                    known.append(shared[name])
-                elif name in saved:
+                if name not in read and (place == 0 or name in saved):  # the first must be there
                     frame = Frame(tree, self.n_features_, config, str(saved.file(name)))
-                    known.append(source.from_arrays(saved.arrays(name), frame))
-                    shared[name] = known[-1]
-            if not known:
-                saved.arrays(file_name(self.sources(config)[0], number))  # says that it is missing
-            fused = FusedTree(tree, known[0], known[1:], None)
+                    read[name] = source.from_arrays(saved.arrays(name), frame)
+                if name in read:
+                    fused.evidence.append(read[name])
             if f"tree_{number}.fusion.safetensors" in saved:
                 arrays = saved.arrays(f"tree_{number}.fusion.safetensors")
                 fused.fusion = Fusion.from_arrays(arrays, len(fused.feature_names))
@@ -100,14 +101,14 @@ class EvidenceModel(DocumentModel):
         return [fused.tree.to_nested(self.label_index_.names.tolist()) for fused in self.trees_]
 
 
-def known_of_labels(config: FusionConfig) -> list[type[Evidence]]:
-    """Name what is known of labels beside classifiers."""
-    known: list[type[Evidence]] = [LabelFrequency]
+def optional_evidence(config: FusionConfig) -> list[type[Evidence]]:
+    """Return the evidence that both models have beside networks and classifiers, as far as it is switched on."""
+    optional: list[type[Evidence]] = [LabelFrequency]
     if config.names:
-        known.append(LabelNames)
+        optional.append(LabelNames)
     if config.neighbours:
-        known.append(NearestDocuments)
-    return known
+        optional.append(NearestDocuments)
+    return optional
 
 
 def grow_tree(fold: Fold, number: int) -> LabelTree:
@@ -125,9 +126,9 @@ def grow_tree(fold: Fold, number: int) -> LabelTree:
 
 def share_evidence(trees: Sequence[FusedTree]) -> None:
     """Let all trees use the same objects for evidence that does not depend on the tree."""
-    first: dict[str, Evidence] = {}
+    shared: dict[str, Evidence] = {}
     for fused in trees:
-        fused.others = [e if e.of_tree else first.setdefault(e.name, e) for e in fused.others]
+        fused.evidence = [e if e.of_tree else shared.setdefault(e.name, e) for e in fused.evidence]
 
 
 def file_name(source: type[Evidence], number: int) -> str:

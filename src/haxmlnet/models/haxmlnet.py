@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,9 +15,9 @@ from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.errors import DataError, SettingError
 from haxmlnet.evidence.attention_tree import AttentionTree
 from haxmlnet.evidence.classifier_tree import ClassifierTree
-from haxmlnet.evidence.fold import TrainingSet, Validation, validation_documents
 from haxmlnet.evidence.protocol import Documents, Evidence, Run
-from haxmlnet.models.evidence_model import EvidenceModel, known_of_labels
+from haxmlnet.evidence.training_set import TrainingSet, Validation, validation_documents
+from haxmlnet.models.evidence_model import EvidenceModel, optional_evidence
 from haxmlnet.models.model import check_texts
 from haxmlnet.planning.forecast import Plan, refuse_what_does_not_fit
 from haxmlnet.planning.sizes import DataSizes
@@ -49,9 +48,9 @@ class HAXMLNet(Settings, EvidenceModel):
 
     def sources(self, config: Config) -> list[type[Evidence]]:
         """The networks alone, as in the paper, or fused with what else is known of a label."""
-        if not config.fusion.linear:
+        if not config.fusion.enabled:
             return [AttentionTree]
-        return [AttentionTree, ClassifierTree, *known_of_labels(config.fusion)]
+        return [AttentionTree, ClassifierTree, *optional_evidence(config.fusion)]
 
     def fit(  # type: ignore[override]
         self,
@@ -78,10 +77,7 @@ class HAXMLNet(Settings, EvidenceModel):
             if len(held_out) != targets.shape[0]:
                 raise DataError(f"validation: expected {len(held_out)} label sets, one a text, got {targets.shape[0]}.")
             given = held_out, targets
-        train = partial(self._train, validation=given, checkpoint_dir=checkpoint_dir, resume=resume)
-        self._learn(whole, train)
-        self.training_["seconds"] = round(time.monotonic() - started, 1)
-        return self
+        return self._note(whole, self._train(whole, given, checkpoint_dir, resume), started)
 
     def fit_prepared(
         self,
@@ -93,10 +89,10 @@ class HAXMLNet(Settings, EvidenceModel):
         progress: Progress | None = None,
     ) -> Self:
         """Train on a prepared corpus, as `haxmlnet.prepare` makes it of files of any size; otherwise as `fit`."""
+        started = time.monotonic()
         self._check_settings()
         whole = self._corpus_training_set(corpus, progress or Progress())
-        train = partial(self._train, validation=validation, checkpoint_dir=checkpoint_dir, resume=resume)
-        return self._learn(whole, train)
+        return self._note(whole, self._train(whole, validation, checkpoint_dir, resume), started)
 
     def plan(
         self,
@@ -140,10 +136,10 @@ class HAXMLNet(Settings, EvidenceModel):
         checkpoints = None
         if checkpoint_dir is not None:
             assert whole.corpus is not None
-            decisive = {name: value for name, value in settings.items() if name != "check_memory"}
+            assert config.training is not None
             held_out = () if given is None else given.truncate(config.text.max_length).arrays()
-            identity = training_identity(decisive, whole.corpus.digest, held_out, config.text.vectors)
-            checkpoints = Checkpoints.start(checkpoint_dir, identity, self.checkpoint_seconds, resume)
+            identity = training_identity(settings, whole.corpus.digest, held_out, config.text.vectors)
+            checkpoints = Checkpoints.start(checkpoint_dir, identity, config.training.checkpoint_seconds, resume)
         with training_threads(machine.n_jobs):
             n_threads = torch.get_num_threads()
             run = Run(config, 0, whole.progress, checkpoints, n_threads)
@@ -157,7 +153,7 @@ class HAXMLNet(Settings, EvidenceModel):
 
     def _rank(self, documents: Documents, k: int) -> Ranking:
         with processor_threads(self.n_jobs):
-            return self._rank_in_threads(documents, k, torch.get_num_threads())
+            return self._average_trees(documents, k, torch.get_num_threads(), self.beam)
 
     def _read_parts(self, saved: SavedModel) -> None:
         super()._read_parts(saved)

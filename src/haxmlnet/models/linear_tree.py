@@ -7,9 +7,9 @@ from typing import Any
 from haxmlnet.config import Config, linear_tree_config
 from haxmlnet.data.cores import count_cores
 from haxmlnet.evidence.classifier_tree import ClassifierTree
-from haxmlnet.evidence.fold import TrainingSet
 from haxmlnet.evidence.protocol import Documents, Evidence, Run
-from haxmlnet.models.evidence_model import EvidenceModel, known_of_labels
+from haxmlnet.evidence.training_set import TrainingSet
+from haxmlnet.models.evidence_model import EvidenceModel, optional_evidence
 from haxmlnet.ranking import Ranking
 from haxmlnet.saved import SavedModel
 from haxmlnet.settings import LinearTreeSettings, check_settings, settings_of
@@ -25,7 +25,7 @@ class LinearTree(LinearTreeSettings, EvidenceModel):
 
     def sources(self, config: Config) -> list[type[Evidence]]:
         """Classifiers alone, or fused with what else is known of a label."""
-        return [ClassifierTree, *(known_of_labels(config.fusion) if config.fusion.linear else [])]
+        return [ClassifierTree, *(optional_evidence(config.fusion) if config.fusion.enabled else [])]
 
     def _check_settings(self) -> dict[str, Any]:
         return check_settings(settings_of(self, LinearTreeSettings), LinearTreeSettings)
@@ -37,7 +37,7 @@ class LinearTree(LinearTreeSettings, EvidenceModel):
         return {"n_validation": self._train_trees(whole, None, run), "settings": settings}
 
     def _rank(self, documents: Documents, k: int) -> Ranking:
-        return self._rank_in_threads(documents, k, self.n_jobs or count_cores())
+        return self._average_trees(documents, k, self.n_jobs or count_cores(), self.beam)
 
     def _read_parts(self, saved: SavedModel) -> None:
         super()._read_parts(saved)

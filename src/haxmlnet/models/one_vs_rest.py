@@ -14,8 +14,8 @@ from scipy.special import expit
 from haxmlnet.config import LinearConfig, MachineConfig
 from haxmlnet.data.cores import count_cores
 from haxmlnet.errors import ModelError
-from haxmlnet.evidence.fold import TrainingSet
 from haxmlnet.evidence.protocol import Documents
+from haxmlnet.evidence.training_set import TrainingSet
 from haxmlnet.linear.flat_ranking import rank_by_margin
 from haxmlnet.linear.solver import SolverConfig
 from haxmlnet.linear.working_sets import train_one_vs_rest

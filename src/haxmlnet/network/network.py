@@ -55,9 +55,3 @@ class LabelAttentionNetwork(nn.Module):
         for head in self.heads:
             for part in ("first", "middle", "last"):
                 getattr(head, part).load_state_dict(getattr(above.heads[-1], part).state_dict())
-
-
-def path_probabilities(logits: Tensor, parents: Tensor | None) -> Tensor:
-    """Give P(node) = P(node | its parent) P(its parent): along a path, the product of all probabilities (eq. 3)."""
-    own = logits.sigmoid()
-    return own if parents is None else own * parents

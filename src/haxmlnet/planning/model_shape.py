@@ -13,7 +13,7 @@ import numpy as np
 
 from haxmlnet.config import Config, NetworkConfig, TrainingConfig, haxmlnet_config
 from haxmlnet.data.cores import count_cores
-from haxmlnet.evidence.classifier_tree import coarsen, pays_to_retrain
+from haxmlnet.evidence.classifier_tree import coarsen, gains_from_held_out
 from haxmlnet.evidence.fold import held_out_size
 from haxmlnet.evidence.fusion import MIN_DOCUMENTS
 from haxmlnet.evidence.nearest_documents import HEAVIEST
@@ -178,12 +178,12 @@ class ModelShape:
     @property
     def has_linear_tree(self) -> bool:
         """Whether linear classifiers are trained, too: their fusion needs documents to be fitted on."""
-        return self.config.fusion.linear and self.n_held_out >= MIN_DOCUMENTS
+        return self.config.fusion.enabled and self.n_held_out >= MIN_DOCUMENTS
 
     @property
     def retrains_linear_tree(self) -> bool:
         """Whether they are trained again on all documents, once the fusion is fitted."""
-        return pays_to_retrain(self.n_held_out, self.sizes.n_documents)
+        return gains_from_held_out(self.n_held_out, self.sizes.n_documents)
 
     @property
     def n_tfidf(self) -> int:

@@ -21,6 +21,8 @@ from haxmlnet.store import iterate_arrays, read_arrays, write_arrays, write_text
 from haxmlnet.version import __version__
 
 IDENTITY = "training.json"
+# A training that is resumed may have others.
+IRRELEVANT_SETTINGS = ("device", "n_jobs", "checkpoint_seconds", "check_memory")
 # States are at least so many times their own writing time apart: large ones take long, and training must go on.
 MAX_SHARE = 20
 # What a killed process leaves half written: our temporary names, and those of safetensors.
@@ -45,6 +47,8 @@ class Checkpoints:
         """Open the directory: empty for a new training, or with what an interrupted one left there."""
         path = Path(directory)
         if any(path.glob("*.safetensors")):
+            if not (path / IDENTITY).exists():
+                raise ModelError(f"{path}: holds files that are no checkpoints. Choose an empty directory.")
             if not resume:
                 raise ModelError(
                     f"{path}: holds an unfinished training. Go on with --resume, or delete it to start anew."
@@ -137,8 +141,7 @@ def training_identity(
 
     A training that is resumed must have the same.
     """
-    indifferent = ("device", "n_jobs", "checkpoint_seconds")
-    chosen = {name: value for name, value in settings.items() if name not in indifferent}
+    chosen = {name: value for name, value in settings.items() if name not in IRRELEVANT_SETTINGS}
     chosen |= {"haxmlnet version": __version__, "torch version": torch.__version__}
     documents = hashlib.sha256(corpus_digest.encode())
     for array in validation:
