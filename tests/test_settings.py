@@ -238,6 +238,8 @@ def documented_fields() -> set[tuple[str, str]]:
     }
 
 
+# Settings that have another name in their config: HAXMLNet's `linear`, LinearTree's `fusion`.
+RENAMED = {"enabled": "linear"}
 CONFIG_FIELDS = [
     (type(part).__name__, field)
     for part in parts_of(haxmlnet_config(resolve_settings(DEFAULTS, 1000, 100), 100)).values()
@@ -256,7 +258,7 @@ def test_every_field_of_a_config_is_a_setting_or_a_documented_constant(part, fie
         assert field.default == CONSTANTS[part, field.name]
         assert (part, field.name) in documented_fields()
         return
-    assert field.name in {**DEFAULTS, **LINEAR_DEFAULTS}
+    assert RENAMED.get(field.name, field.name) in {**DEFAULTS, **LINEAR_DEFAULTS}
     if field.default is not dataclasses.MISSING:
         settings = LINEAR_DEFAULTS if part == "LinearConfig" else resolve_settings(DEFAULTS, 1000, 100)
         assert field.default == settings[field.name]
@@ -273,7 +275,7 @@ def test_the_config_of_haxmlnet_says_what_the_settings_say(name, n_labels):
     assert linear == {field: wanted[field] for field in linear}
     found = {field: value for part in parts.values() for field, value in dataclasses.asdict(part).items()}
     constants = {"max_fan_out": 16, "label_words": 1000}
-    assert found == {field: {**values, **constants}[field] for field in found}
+    assert found == {field: {**values, **constants}[RENAMED.get(field, field)] for field in found}
 
 
 @pytest.mark.parametrize("hard_negatives", [None, 0, 7])
@@ -283,7 +285,7 @@ def test_the_config_of_the_linear_tree_says_what_the_settings_say(changes, hard_
     made = linear_tree_config(values, 100)
     assert made.network is None
     assert made.training is None
-    wanted = {**values, "linear": values["fusion"]}
+    wanted = {**values, "enabled": values["fusion"]}
     wanted["hard_negatives"] = linear_hard_negatives(100) if hard_negatives is None else hard_negatives
     if not wanted.pop("fusion"):
         wanted["validation_fraction"] = 0  # no fusion, no documents held out to fit it
@@ -294,7 +296,8 @@ def test_the_config_of_the_linear_tree_says_what_the_settings_say(changes, hard_
 @pytest.mark.parametrize("name", FIELDS)
 def test_every_setting_of_haxmlnet_is_in_its_config(name):
     made = haxmlnet_config(resolve_settings(DEFAULTS, 1000, 100), 100)
-    assert name in {field.name for part in parts_of(made).values() for field in dataclasses.fields(part)}
+    names = {field.name for part in parts_of(made).values() for field in dataclasses.fields(part)}
+    assert name in {RENAMED.get(field, field) for field in names}
 
 
 def test_a_config_cannot_be_changed():

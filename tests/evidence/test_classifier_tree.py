@@ -15,7 +15,7 @@ from haxmlnet.evidence.classifier_tree import (
     ClassifierFindings,
     ClassifierTree,
     coarsen,
-    pays_to_retrain,
+    gains_from_held_out,
 )
 from haxmlnet.evidence.protocol import Documents
 from haxmlnet.linear import LinearLevel, LinearModel, NodeVectors
@@ -160,7 +160,7 @@ def test_the_reasons_are_the_path_and_what_each_word_adds_to_its_margins():
 def test_blocks_and_threads_change_nothing(n_threads, size, monkeypatch):
     classifiers, documents = random_classifiers(), random_documents()
     whole = everything_of(classifiers.examine(documents))
-    monkeypatch.setattr(classifier_tree, "BLOCK_DOCUMENTS", size)
+    monkeypatch.setattr("haxmlnet.linear.document_blocks.MAX_DOCUMENTS", size)
     blocks = list(classifiers.map_blocks(lambda block: everything_of(classifiers.examine(block)), documents, n_threads))
     assert np.concatenate([rows for rows, _ in blocks]).tolist() == list(range(40))
     assert max(len(rows) for rows, _ in blocks) <= size
@@ -178,7 +178,7 @@ def test_a_failure_in_a_thread_is_the_failure_of_all(monkeypatch):
     def fail(block: Documents) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(classifier_tree, "BLOCK_DOCUMENTS", 3)
+    monkeypatch.setattr("haxmlnet.linear.document_blocks.MAX_DOCUMENTS", 3)
     with pytest.raises(MemoryError):
         list(random_classifiers().map_blocks(fail, random_documents(), 2))
 
@@ -221,4 +221,4 @@ def test_a_wide_first_level_gets_levels_above_it(n_labels, n_levels):
 
 def test_to_train_again_pays_unless_few_documents_were_left_out():
     few = round(FEW_HELD_OUT * 1000)
-    assert [pays_to_retrain(n, 1000) for n in (0, few, few + 1, 500)] == [False, False, True, True]
+    assert [gains_from_held_out(n, 1000) for n in (0, few, few + 1, 500)] == [False, False, True, True]

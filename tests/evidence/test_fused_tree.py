@@ -14,7 +14,7 @@ from hypothesis import given
 
 from haxmlnet.data.labels import LabelIndex
 from haxmlnet.evidence.fold import Fold
-from haxmlnet.evidence.fused_tree import FusedTree, judge, mark_true, train_fused_tree, unite
+from haxmlnet.evidence.fused_tree import FusedTree, describe_candidates, mark_true, train_fused_tree, unite
 from haxmlnet.evidence.fusion import MIN_DOCUMENTS, Fusion
 from haxmlnet.evidence.protocol import Documents, Evidence, Run
 from haxmlnet.evidence.training_set import TrainingSet
@@ -92,7 +92,7 @@ def random_scores(seed: int, n_documents: int = 10) -> np.ndarray:
 
 
 def fused(fusion: Fusion | None) -> FusedTree:
-    return FusedTree(TREE, Known(random_scores(0)), [OtherKnown(random_scores(1))], fusion)
+    return FusedTree(TREE, [Known(random_scores(0)), OtherKnown(random_scores(1))], fusion)
 
 
 @given(st.integers(0, 2**32), st.integers(0, 4), st.lists(st.integers(0, 5), min_size=1, max_size=4))
@@ -119,7 +119,7 @@ def test_a_label_that_comes_again_is_absent(seed, n_documents, widths):
 def test_all_findings_describe_all_candidates():
     model = fused(None)
     findings = model.examine(numbered(10))
-    candidates, features = judge(findings)
+    candidates, features = describe_candidates(findings)
     assert candidates.shape == (10, 6)
     assert model.feature_names == ["known: score", "known: square", "other: score", "other: square"]
     assert features.shape == (10, 6, len(model.feature_names))
@@ -173,7 +173,7 @@ def test_another_beam_makes_another_tree():
     assert model.with_beam(None) is model.with_beam(10) is model
     narrow = model.with_beam(3)
     assert (narrow.first.beam, model.first.beam) == (3, 10)
-    assert narrow.others == model.others
+    assert narrow.evidence[1:] == model.evidence[1:]
 
 
 def test_no_documents():
@@ -284,12 +284,12 @@ def test_the_fusion_learns_what_counts():
 def test_too_few_held_out_documents_leave_the_first_alone():
     model = train([First, Second], fraction=0.4, n_documents=round((MIN_DOCUMENTS - 2) / 0.4))
     assert model.fusion is None
-    assert model.others == []
+    assert len(model.evidence) == 1
     assert {name for name, *_ in Trained.log} == {"first"}
 
 
 def test_where_nothing_can_be_learned_the_first_ranks_alone():
     model = train([First, Second], is_true=False)
     assert model.fusion is None
-    assert model.others == []
+    assert len(model.evidence) == 1
     assert model.rank(numbered(3), 2, 1).ids.shape == (3, 2)

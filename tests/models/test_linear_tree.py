@@ -45,7 +45,7 @@ def test_without_fusion_scores_are_those_of_the_tree(tiny_corpus, unseen_documen
     model = LinearTree(**SMALL, fusion=False).fit(*tiny_corpus)
     (tree,) = model.trees_
     assert tree.fusion is None
-    assert tree.others == []
+    assert len(tree.evidence) == 1
     features = model._documents_of(unseen_documents[0]).features
     expected = tree.first.model.rank(features, 10, 5)
     np.testing.assert_array_equal(model.predict(unseen_documents[0]).ids, expected.ids)
