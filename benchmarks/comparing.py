@@ -101,7 +101,7 @@ def compute_differences(group: Group, work: Path) -> tuple[Differences, Differen
 
 
 def _values(group: Group, work: Path) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]:
-    """Give the numerators of the metrics for each row, and their denominators, by document; none: not at hand."""
+    """Return the numerators of the metrics for each row, and their denominators, by document; none: not at hand."""
     nothing: tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]] = {}, np.zeros((0, 0))
     inputs = work / "inputs" / f"{group.data}-{group.split}"
     files = {row.name: _prediction_files(row, work) for row in group.rows}

@@ -26,7 +26,7 @@ class Parts:
 
 
 def find_sets(names: list[str], data: Path) -> dict[str, Path]:
-    """Give the directory of each data set: a folder of `data`, or a path; without names, all known ones there."""
+    """Return the directory of each data set: a folder of `data`, or a path; without names, all known ones there."""
     if not names:
         found = {name: data / name for name in KNOWN if (data / name).is_dir()}
         return found or {data.resolve().name: data}

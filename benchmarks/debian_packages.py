@@ -52,7 +52,7 @@ def fields_of(index: str) -> Iterator[Fields]:
 
 
 def documents_of(packages: str, translations: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Give the name of the source and the document of each package that has a description and labels."""
+    """Return the name of the source and the document of each package that has a description and labels."""
     descriptions = {fields["Description-md5"]: fields["Description-en"] for fields in fields_of(translations)}
     for fields in fields_of(packages):
         description = descriptions.get(fields.get("Description-md5", ""), fields.get("Description", ""))
@@ -75,7 +75,7 @@ def in_test(source: str) -> bool:
 
 
 def write_data_set(packages: str, translations: str, directory: Path) -> dict[str, int]:
-    """Write train.jsonl.gz and test.jsonl.gz; give how many documents each has."""
+    """Write train.jsonl.gz and test.jsonl.gz; return how many documents each has."""
     directory.mkdir(parents=True, exist_ok=True)
     lines: dict[str, list[str]] = {"train": [], "test": []}
     for source, document in documents_of(packages, translations):

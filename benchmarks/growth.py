@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # torch stays out of the memory of the process that only star
 LABELS = (4_000, 16_000, 60_000, 250_000, 670_000)
 WORDS, DIFFERENT_WORDS, LABELS_PER_DOCUMENT, BATCH_SIZE = 50, 100_000, 5.0, 64
 # With fewer, so few are held out that the fusion cannot be fitted and the linear part is missing.
-LEAST_DOCUMENTS = 1_500
+MIN_DOCUMENTS_OF_BATCH = 1_500
 SINGLE_TEXTS, ROUNDS = 200, 3
 FIGURE = ROOT / "benchmarks/figures/growth.svg"
 LINES = {"training_ms": ("training", "#c2410c"), "batch_ms": ("prediction", "#1d4ed8")}
@@ -60,7 +60,7 @@ def statistics_of(n_labels: int, steps: int) -> Statistics:
     """Take as few documents as have all labels and are enough for the steps; texts are cut to half their words."""
     # A pass ends with validation, which is no part of a step, so that all steps are those of one pass.
     of_one_pass = math.ceil(total_steps(steps) * BATCH_SIZE / (1 - Settings().validation_fraction))
-    n_documents = max(fewest_documents(n_labels, LABELS_PER_DOCUMENT), of_one_pass, LEAST_DOCUMENTS)
+    n_documents = max(fewest_documents(n_labels, LABELS_PER_DOCUMENT), of_one_pass, MIN_DOCUMENTS_OF_BATCH)
     return Statistics(n_documents, 1, DIFFERENT_WORDS, n_labels, LABELS_PER_DOCUMENT, 2.0 * WORDS, 2.0 * WORDS)
 
 
@@ -171,7 +171,7 @@ def _draw_axes(drawing: Drawing, x: Scale, y: Scale) -> None:
 
 
 def round_numbers(low: float, high: float) -> list[float]:
-    """Give the numbers 1, 2 and 5 times a power of ten from the last one below `low` to the first one above `high`."""
+    """Return 1, 2 and 5 times powers of ten, from the last one below `low` to the first one above `high`."""
     powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
     numbers = [float(f"{factor}e{power}") for power in powers for factor in (1, 2, 5)]
     first = max(i for i, number in enumerate(numbers) if number <= low)

@@ -53,7 +53,7 @@ def read_predictions(path: Path) -> tuple[NDArray[np.int32], NDArray[np.float32]
 
 
 def judge_predictions(ids: NDArray[np.int32], scores: NDArray[np.float32], truth: Truth) -> Judgement:
-    """Give all figures of a ranking."""
+    """Return all figures of a ranking."""
     report = evaluate(ids, truth.matrix, truth.counts, truth.n_train)
     parts = {f"{bucket.name} P@5": bucket.values["P@5"] for bucket in report.buckets if bucket.name in PARTS}
     values = {name: report.values[name] for name in RANKED} | {f"{part} P@5": 0.0 for part in PARTS} | parts
@@ -66,7 +66,7 @@ def judge_predictions(ids: NDArray[np.int32], scores: NDArray[np.float32], truth
 
 
 def document_values(ids: NDArray[np.int32], truth: Truth) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Give numerator and denominator of every metric for each document, both (documents, metrics).
+    """Return numerator and denominator of every metric for each document, both (documents, metrics).
 
     Their sums over the documents give the metric; so a resampled set of documents needs only new sums.
     """

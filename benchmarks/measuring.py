@@ -103,7 +103,7 @@ class MemoryWatch(threading.Thread):
 
 
 def memory_bytes(pid: int | str = "self") -> tuple[int, int]:
-    """Give the memory that a process has for itself, and what it has mapped from files; 0 where it is not told."""
+    """Return the memory that a process has for itself, and what it has mapped from files; 0 where it is not told."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

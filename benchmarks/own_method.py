@@ -11,12 +11,12 @@ from haxmlnet.cli.console import ConsoleProgress
 from haxmlnet.models import METHODS, load_model
 from haxmlnet.settings import preset
 
-Labelled = tuple[list[str], list[list[str]]]
+Labeled = tuple[list[str], list[list[str]]]
 
 
 def read_training(task: Task) -> dict[str, Any]:
     """Read texts and labels, and the dev documents where the task gives them."""
-    train, dev = _labelled(task, "train"), _labelled(task, "dev") if task.use_dev else ([], [])
+    train, dev = _labeled(task, "train"), _labeled(task, "dev") if task.use_dev else ([], [])
     return {"train": train, "validation": dev if dev[0] else None}
 
 
@@ -61,7 +61,7 @@ def read_queries(task: Task) -> Any:
     return [document["text"] for document in task.documents("judged")]
 
 
-def _labelled(task: Task, part: str) -> Labelled:
+def _labeled(task: Task, part: str) -> Labeled:
     documents = list(task.documents(part))
     return [document["text"] for document in documents], [document["labels"] for document in documents]
 

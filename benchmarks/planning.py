@@ -83,7 +83,7 @@ def chosen_configurations(plan: Plan) -> dict[str, Configuration]:
 
 
 def is_finished(run: Run, plan: Plan) -> bool:
-    """Say whether there is a result that need not be taken again."""
+    """Return whether there is a result that need not be taken again."""
     record = next((record for record in read_records(plan.results) if record["key"] == run.key), None)
     if record is None or plan.again == "all":
         return False
@@ -91,7 +91,7 @@ def is_finished(run: Run, plan: Plan) -> bool:
 
 
 def command_of(job: Job, plan: Plan) -> str:
-    """Give the command that does this run alone."""
+    """Return the command that does this run alone."""
     name = job.run.name
     if plan.changes:
         name = name[: name.rindex(" (" + next(iter(plan.changes)))]

@@ -95,7 +95,7 @@ def print_report(figures: Figures) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure and print; give 1 if a limit does not hold."""
+    """Measure and print; return 1 if a limit does not hold."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.preparation", description=__doc__.split("\n")[0])
     parser.add_argument("--dataset", choices=sorted(STATISTICS), default="amazon-670k")
     parser.add_argument("--scale", type=float, default=1.0, help="part of its documents and labels (default: all)")

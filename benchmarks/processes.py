@@ -54,18 +54,18 @@ class OthersClock:
         self._started, self._busy, self._own = self._read()
 
     def seconds(self) -> float:
-        """Give the seconds passed."""
+        """Return the seconds passed."""
         return time.perf_counter() - self._started
 
     def share(self) -> float:
-        """Give the part of all processor time that others used."""
+        """Return the part of all processor time that others used."""
         now, busy, own = self._read()
         others = busy - self._busy - (own - self._own)
         # The system counts in hundredths of a second.
         return min(max(others, 0) / ((now - self._started) * (os.cpu_count() or 1)), 1.0)
 
     def _read(self) -> tuple[float, float, float]:
-        """Give the time, and the processor time of all processes, and of this one and its children that have ended."""
+        """Return the time, and the CPU time of all processes, and of this one and its children that have ended."""
         try:
             user, nice, system, _, _, *rest = map(int, Path("/proc/stat").read_text().split()[1:9])
             busy = (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK")

@@ -66,7 +66,7 @@ def replace_between_markers(text: str, content_of: Callable[[str], str | None], 
 
 
 def make_table(wish: str, groups: list[Group], figures: str) -> str | None:
-    """Give what a marker asks for, or None if there is no result of it yet."""
+    """Return what a marker asks for, or None if there is no result of it yet."""
     tests = [group for group in groups if group.split == "test"]
     if wish == "all":
         return "\n\n".join(all_tables(group, figures) for group in tests) if tests else None

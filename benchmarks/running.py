@@ -29,7 +29,7 @@ class RunFailed(HaxmlnetError):
 
 
 def run_all(plan: Plan) -> int:
-    """Do every run that is not finished yet, and give the number of those that failed."""
+    """Do every run that is not finished yet, and return the number of those that failed."""
     n_failed = 0
     for data, directory in plan.sets.items():
         inputs = plan.work / "inputs" / f"{data}-{plan.split}"
@@ -161,7 +161,7 @@ def run_step(step: str, configuration: Configuration, task: Task) -> Watched:
 
 
 def find_settings(configuration: Configuration, vectors: Path | None) -> dict[str, Any]:
-    """Give what the method is told, with the file of word vectors in its place."""
+    """Return what the method is told, with the file of word vectors in its place."""
     settings = dict(configuration.settings)
     for name, value in settings.items():
         if value == VECTORS:

@@ -70,7 +70,7 @@ def make_corpus(folder: Path, statistics: Statistics, seed: int) -> dict[str, Fi
 
 
 def find_corpus(folder: Path, statistics: Statistics, seed: int) -> dict[str, Figures] | None:
-    """Give the figures of the run that left its corpus in a folder; None where there is none."""
+    """Return the figures of the run that left its corpus in a folder; None where there is none."""
     if not (folder / MADE).exists():
         return None
     made = json.loads((folder / MADE).read_text("utf-8"))
@@ -86,12 +86,12 @@ def find_corpus(folder: Path, statistics: Statistics, seed: int) -> dict[str, Fi
 def print_stage(name: str, figures: Figures) -> None:
     """Print a stage, then its parts."""
     shown = f"{name} (earlier run)" if figures.get("is_found") else name
-    for part, seconds, memory in rows_of(shown, "  {}", figures):
+    for part, seconds, memory in look_up(shown, "  {}", figures):
         print(f"{part:<36}{seconds:>10.1f}{_format_memory(memory, '{:>10.2f}')}", flush=True)
 
 
-def rows_of(name: str, part_form: str, figures: Figures) -> Iterator[tuple[str, float, list[float]]]:
-    """Give name, seconds and memory (all of it, and what the process has for itself) of a stage and of its parts."""
+def look_up(name: str, part_form: str, figures: Figures) -> Iterator[tuple[str, float, list[float]]]:
+    """Return name, seconds and memory (all of it, and what the process has for itself) of a stage and of its parts."""
     yield name, sum(figures["seconds"].values()), [figures[name] for name in MEMORY]
     for part, seconds in figures["seconds"].items():
         memory = figures.get("memory", {}).get(part)
@@ -106,7 +106,7 @@ def markdown_table(title: str, measured: dict[str, Figures]) -> str:
     """Write stages and their parts as a table in Markdown."""
     lines = [title, "", "| stage | seconds | peak, GB | own, GB |", "|---|---:|---:|---:|"]
     for name, figures in measured.items():
-        for part, seconds, memory in rows_of(f"**{name}**", "– {}", figures):
+        for part, seconds, memory in look_up(f"**{name}**", "– {}", figures):
             lines.append(f"| {part} | {seconds:,.1f} |{_format_memory(memory, ' {:.2f} |') or ' | |'}")
     return "\n".join(lines) + "\n"
 
@@ -120,7 +120,7 @@ def title_of(statistics: Statistics, settings: Figures) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run all stages and print; give 1 if it took more memory than there should be, 2 after a mistake."""
+    """Run all stages and print; return 1 if it took more memory than there should be, 2 after a mistake."""
     chosen = _parser().parse_args(arguments)
     try:
         return _run(chosen, {"max_steps": chosen.steps, "random_state": chosen.seed, **parse_changes(chosen.changes)})

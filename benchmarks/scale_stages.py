@@ -107,7 +107,7 @@ class TrainingClock(StageClock):
         self.steps += np.diff(ends[:-1]).tolist()
 
     def median_step(self) -> float | None:
-        """Give the seconds of a step; None where no network had two of them."""
+        """Return the seconds of a step; None where no network had two of them."""
         return float(np.median(self.steps)) if self.steps else None
 
 

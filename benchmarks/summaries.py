@@ -41,21 +41,21 @@ class Row:
         return next((name for name in NAMED if self.name.startswith(f"{name} (")), self.name)
 
     def mean(self, metric: str) -> float:
-        """Give the mean over the seeds."""
+        """Return the mean over the seeds."""
         return statistics.fmean(run["metrics"][metric] for run in self.runs)
 
     def spread(self, metric: str) -> float | None:
-        """Give the standard deviation over the seeds, if there are several."""
+        """Return the standard deviation over the seeds, if there are several."""
         values = [run["metrics"][metric] for run in self.runs]
         return statistics.stdev(values) if len(values) > 1 else None
 
     def cost(self, name: str) -> float | None:
-        """Give the median of a time over the seeds; times taken on a busy machine do not count."""
+        """Return the median of a time over the seeds; times taken on a busy machine do not count."""
         values = [run[name] for run in self.runs if not run["busy"]]
         return statistics.median(values) if values else None
 
     def size(self, name: str) -> float:
-        """Give the median of a size over the seeds: other work on the machine does not change it."""
+        """Return the median of a size over the seeds: other work on the machine does not change it."""
         return float(statistics.median(run[name] for run in self.runs))
 
 
@@ -93,7 +93,7 @@ class Group:
 
 
 def run_of(record: Record) -> Run:
-    """Give the run that a result is of."""
+    """Return the run that a result is of."""
     return Run(record["data"], record["split"], record["configuration"], record["identity"], record["seed"])
 
 

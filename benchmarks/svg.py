@@ -24,7 +24,7 @@ class Scale:
     is_log: bool = False
 
     def __call__(self, value: float) -> float:
-        """Give the place of a value."""
+        """Return the place of a value."""
         low, high, at = (math.log(v) if self.is_log else v for v in (self.low, self.high, value))
         return self.start + (at - low) / (high - low) * (self.end - self.start)
 
@@ -73,7 +73,7 @@ class Drawing:
         self.text(place[0], place[1], words, color, place[2])
 
     def render(self) -> str:
-        """Give the SVG file."""
+        """Return the SVG file."""
         body = "\n".join(self.elements)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:g} {self.height:g}" '

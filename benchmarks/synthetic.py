@@ -96,11 +96,11 @@ class SyntheticData:
         return cls(STATISTICS[name].scaled(scale), seed)
 
     def n_documents(self, split: Split) -> int:
-        """Give the number of documents."""
+        """Return the number of documents."""
         return self.statistics.n_train if split == "train" else self.statistics.n_test
 
     def labels(self, split: Split) -> sp.csr_array:
-        """Give the 0/1 matrix (documents x labels); labels that lie side by side occur together."""
+        """Return the 0/1 matrix (documents x labels); labels that lie side by side occur together."""
         rng = self._rng("labels", split)
         sizes = 1 + _spread(self.n_documents(split), self.statistics.labels_per_document - 1, LABELS_SPREAD, rng)
         total = int(sizes.sum())
@@ -115,7 +115,7 @@ class SyntheticData:
         return targets
 
     def token_blocks(self, split: Split, targets: sp.csr_array) -> Iterator[tuple[int, Block]]:
-        """Give the number of the first document and the words of some documents at a time."""
+        """Return the number of the first document and the words of some documents at a time."""
         mean = self.statistics.words_train if split == "train" else self.statistics.words_test
         lengths = np.maximum(_spread(self.n_documents(split), mean, WORDS_SPREAD, self._rng("lengths", split)), 1)
         starts = np.concatenate([[0], np.cumsum(lengths)])
@@ -127,7 +127,7 @@ class SyntheticData:
             first = stop
 
     def arrays(self, split: Split) -> tuple[TokenArray, sp.csr_array]:
-        """Give word ids as a tokenizer gives them, from 2, and the labels, without any text."""
+        """Return word ids as a tokenizer gives them, from 2, and the labels, without any text."""
         targets = self.labels(split)
         blocks = [block for _, block in self.token_blocks(split, targets)]
         lengths = np.concatenate([np.diff(block.starts) for block in blocks])
@@ -178,13 +178,13 @@ class SyntheticData:
 
 
 def _spread(n: int, mean: float, deviation: float, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Give whole numbers with a mean, whose logarithms are normal; evenly drawn, so that few have the mean as well."""
+    """Return log-normal integers with a given mean; evenly drawn, so that few of them have the mean as well."""
     normal = ndtri((rng.permutation(n) + rng.random(n)) / n)
     return np.floor(mean * np.exp(deviation * normal - deviation**2 / 2) + rng.random(n)).astype(np.int64)
 
 
 def _label_counts(statistics: Statistics, total: int, split: str, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Give the number of documents of each label; each is in training at least once."""
+    """Return the number of documents of each label; each is in training at least once."""
     powers = np.arange(1, statistics.n_labels + 1) ** -statistics.label_slope
     least, most = 1, max(1, MOST_FREQUENT_SHARE * statistics.n_train)
     wanted = max(statistics.n_train * statistics.labels_per_document, statistics.n_labels)

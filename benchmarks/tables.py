@@ -88,7 +88,7 @@ def ablation_table(group: Group) -> str:
 
 
 def notes(group: Group) -> str:
-    """Say how the tables are to be read."""
+    """Return how the tables are to be read."""
     first = group.rows[0].runs[0]
     threads = " or ".join(sorted({str(run["threads"]) for row in group.rows for run in row.runs}))
     lines = [

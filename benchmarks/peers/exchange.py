@@ -41,7 +41,7 @@ class Task:
     seed: int
     threads: int
     use_dev: bool = False
-    """Give the data set's own dev documents to the method, for choosing its best weights."""
+    """Return the data set's own dev documents to the method, for choosing its best weights."""
 
     @classmethod
     def read(cls, path: Path) -> Task:
@@ -129,7 +129,7 @@ def predict(task: Task, steps: Steps) -> dict[str, Any]:
 
 
 def median_single_ms(work: Callable[[int], Any], n_rows: int) -> float:
-    """Time one row at a time, for rows spread over all of them, and give the median in milliseconds."""
+    """Time one row at a time, for rows spread over all of them, and return the median in milliseconds."""
     times: list[float] = []
     began = time.perf_counter()
     for row in np.linspace(0, n_rows - 1, min(SINGLE_DOCUMENTS, n_rows)).astype(int).tolist():
@@ -152,7 +152,7 @@ def rank_pairs(rows: list[list[tuple[int, float]]], k: int = N_BEST) -> Ranked:
 
 
 def peak_memory() -> int:
-    """Give the most bytes this process has held so far.
+    """Return the most bytes this process has held so far.
 
     Linux counts the memory of whoever started a process into its `ru_maxrss`, but not into VmHWM.
     """

@@ -47,14 +47,14 @@ def measure(names: list[str], run: Run) -> Iterator[Row]:
 
 
 def format_row(row: Row) -> str:
-    """Give a row of the table."""
+    """Return a row of the table."""
     value = "-" if row.value is None else f"{row.value:.4g} {row.unit}"
     verdict = {True: "reached", False: "NOT REACHED", None: ""}[row.reached]
     return f"{row.what:<58}{value:>14}{row.target:>12}  {verdict}".rstrip()
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure and print; give 1 if a target is not reached."""
+    """Measure and print; return 1 if a target is not reached."""
     parser = _parser()
     chosen = parser.parse_args(arguments)
     unknown = [name for name in chosen.rows if name not in ROWS]

@@ -15,7 +15,7 @@ from haxmlnet.errors import DataError
 
 
 def data_set(run: Run, name: str) -> Path:
-    """Give the directory of a data set."""
+    """Return the directory of a data set."""
     try:
         (directory,) = find_sets([name], run.data).values()
     except DataError as reason:
@@ -24,7 +24,7 @@ def data_set(run: Run, name: str) -> Path:
 
 
 def part_of(run: Run, name: str) -> Path:
-    """Give the directory of a data set, or of the part of its train and test documents that the scale asks for."""
+    """Return the directory of a data set, or of the part of its train and test documents that the scale asks for."""
     directory = data_set(run, name)
     if run.scale >= 1:
         return directory

@@ -53,7 +53,7 @@ class EpochClock(Callback):  # type: ignore[misc]
 
 
 def with_clock(make_trainer: Callable[..., Any], clock: EpochClock) -> Callable[..., Any]:
-    """Give what makes the library's trainers one more callback; the library has no way to ask for it."""
+    """Return what makes the library's trainers one more callback; the library has no way to ask for it."""
 
     def make(*arguments: Any, **settings: Any) -> Any:
         trainer = make_trainer(*arguments, **settings)

@@ -19,7 +19,7 @@ LABELS_TO_GIVE = 1.2
 
 
 def fewest_documents(n_labels: int, labels_per_document: float) -> int:
-    """Give the number of documents that bring so many labels into training."""
+    """Return the number of documents that bring so many labels into training."""
     return math.ceil(LABELS_TO_GIVE * n_labels / labels_per_document)
 
 
@@ -44,7 +44,7 @@ LARGE = Size(
 
 
 def model_of(run: Run, method: str, size: Size) -> Path:
-    """Give the directory of a model, trained now or found from an earlier run."""
+    """Return the directory of a model, trained now or found from an earlier run."""
     statistics = size.statistics.scaled(run.scale)
     directory = run.work / f"model-{method}-{statistics.n_labels}-{run.seed}"
     if not directory.exists():

@@ -129,7 +129,7 @@ class Peer:
         self.figures = self._answer()
 
     def predict(self) -> float:
-        """Give the seconds of a prediction."""
+        """Return the seconds of a prediction."""
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):  # it ended: there is no answer, and its log says why
             self.process.stdin.write("\n")
@@ -137,7 +137,7 @@ class Peer:
         return float(self._answer()["prediction_seconds"])
 
     def close(self) -> int:
-        """Let the process end, and give its exit code."""
+        """Let the process end, and return its exit code."""
         self.process.communicate()
         return self.process.returncode
 
@@ -184,7 +184,7 @@ def compare(inputs: Path, task: Path, n_threads: int, seed: int, rounds: int) ->
 
 
 def measure_variants(inputs: Path, n_threads: int, seed: int) -> Figures:
-    """Train and predict with each variant; give documents a second."""
+    """Train and predict with each variant; return documents a second."""
     corpus, texts, settings = prepare_ours(inputs, n_threads, seed)
     figures: Figures = {
         "labels": corpus.n_labels, "groups": settings["level_sizes"][0], "candidates": settings["candidates"],
@@ -196,7 +196,7 @@ def measure_variants(inputs: Path, n_threads: int, seed: int) -> Figures:
 
 
 def prepare_ours(inputs: Path, n_threads: int, seed: int) -> tuple[PreparedCorpus, list[str], dict[str, Any]]:
-    """Give the corpus, the texts to predict, and the settings that make our network like the peer's."""
+    """Return the corpus, the texts to predict, and the settings that make our network like the peer's."""
     corpus = prepare(inputs / "train.jsonl", inputs / "corpus")
     settings = {**OWN_SETTINGS, **candidate_settings(corpus.n_labels)}
     settings |= {"vectors": str(inputs / "vectors.txt.gz"), "n_jobs": n_threads, "random_state": seed}
@@ -204,7 +204,7 @@ def prepare_ours(inputs: Path, n_threads: int, seed: int) -> tuple[PreparedCorpu
 
 
 def candidate_settings(n_labels: int) -> dict[str, Any]:
-    """Give as many groups as the peer makes, and every document as many candidates as it takes.
+    """Return as many groups as the peer makes, and every document as many candidates as it takes.
 
     It takes as many as its beam holds in groups of the largest size; below twice as many groups there are enough.
     """
@@ -220,7 +220,7 @@ def candidate_settings(n_labels: int) -> dict[str, Any]:
 def train_ours(
     corpus: PreparedCorpus, texts: list[str], settings: Mapping[str, Any]
 ) -> tuple[float, Callable[[], float]]:
-    """Train; give documents a second, and what predicts all texts and gives the seconds this takes."""
+    """Train; return documents a second, and what predicts all texts and gives the seconds this takes."""
     from haxmlnet import HAXMLNet
 
     HAXMLNet(**{**settings, "max_steps": WARM_UP_STEPS}).fit_prepared(corpus)

@@ -32,7 +32,7 @@ class Run:
     """Where the data sets are."""
 
     def folder(self, name: str) -> Path:
-        """Give a directory of the work directory, made if need be."""
+        """Return a directory of the work directory, made if need be."""
         folder = self.work / name
         folder.mkdir(parents=True, exist_ok=True)
         return folder
@@ -50,7 +50,7 @@ class Row:
     details: dict[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Give the row as a dictionary."""
+        """Return the row as a dictionary."""
         return asdict(self)
 
 
@@ -90,7 +90,7 @@ def run_command(command: Sequence[str | Path], environment: dict[str, str] | Non
 
 
 def median_seconds(action: Callable[[], object], rounds: int) -> tuple[float, list[float]]:
-    """Time an action some times; give the median and all times."""
+    """Time an action some times; return the median and all times."""
     times = []
     for _ in range(rounds):
         started = time.perf_counter()

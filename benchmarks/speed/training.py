@@ -31,7 +31,7 @@ DATA = "eurlex57k"
 TARGETS = {(100, 128): 40.0, (300, 256): 60.0}
 """Percent of the peak by the size of word vectors and of the states of a direction."""
 FLOAT32 = "float32"
-WARM_UP, STEPS, LEAST_STEPS = 5, 40, 2
+WARM_UP, STEPS, MIN_STEPS = 5, 40, 2
 
 
 def training(run: Run) -> Iterator[Row]:
@@ -63,7 +63,7 @@ def measure(directory: Path, sizes: Mapping[str, Any], scale: float, n_threads: 
     model = HAXMLNet(linear=False, validation_fraction=0.0, n_jobs=n_threads, random_state=seed, **sizes)
     peaks = [measure_matmul(SIZE, n_threads)["gigaflops"]]
     with record_calls() as calls, suppress(Enough):
-        clock = StepClock(lambda: len(calls), WARM_UP + max(round(STEPS * min(scale, 1.0)), LEAST_STEPS))
+        clock = StepClock(lambda: len(calls), WARM_UP + max(round(STEPS * min(scale, 1.0)), MIN_STEPS))
         model.fit_prepared(PreparedCorpus.open(directory), progress=clock)
     peaks.append(measure_matmul(SIZE, n_threads)["gigaflops"])
     seconds, timed = clock.after(WARM_UP)
@@ -126,7 +126,7 @@ class StepClock(Progress):
             raise Enough
 
     def after(self, warm_up: int) -> tuple[list[float], slice]:
-        """Give the seconds of each step after some, and which of what was counted belongs to these."""
+        """Return the seconds of each step after some, and which of what was counted belongs to these."""
         timed = self.ends[min(warm_up, len(self.ends) - 2) :]
         seconds = np.diff([end for end, _ in timed]).tolist()
         return seconds, slice(timed[0][1], timed[-1][1])

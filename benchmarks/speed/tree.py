@@ -103,7 +103,7 @@ def read_matrix(path: Path) -> sp.csr_array:
 
 
 def in_group_cosine(features: sp.csr_array, groups: NDArray[np.int32]) -> float:
-    """Give the mean over labels of the cosine with the centre of their group; rows have length one.
+    """Return the mean over labels of the cosine with the centre of their group; rows have length one.
 
     The cosines of a group with its centre add up to the length of its sum.
     """

@@ -65,7 +65,7 @@ class Ranking:
         )
 
     def to_csr(self) -> sp.csr_array:
-        """Give the scores as a sparse (documents x labels) matrix."""
+        """Return the scores as a sparse (documents x labels) matrix."""
         rows, columns = np.nonzero(self.ids != ABSENT)
         values = self.scores[rows, columns]
         return sp.csr_array((values, (rows, self.ids[rows, columns])), shape=(len(self), self.n_ids))
@@ -97,7 +97,7 @@ def average_rankings(rankings: list[Ranking], k: int) -> Ranking:
 
 
 def is_full(ranking: Ranking, k: int) -> bool:
-    """Tell whether every document has k labels, or all there are."""
+    """Return whether every document has k labels, or all there are."""
     return ranking.ids.shape[1] >= min(k, ranking.n_ids) and bool((ranking.ids != ABSENT).all())
 
 

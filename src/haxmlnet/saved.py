@@ -45,7 +45,7 @@ class SavedModel:
         return self
 
     def __contains__(self, name: str) -> bool:
-        """Tell whether the model has a file of this name."""
+        """Return whether the model has a file of this name."""
         return name in self.header["files"]
 
     def file(self, name: str) -> Path:

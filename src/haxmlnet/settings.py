@@ -237,14 +237,14 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def preset(name: str) -> dict[str, Any]:
-    """Give the settings in which a preset differs from the defaults."""
+    """Return the settings in which a preset differs from the defaults."""
     if name not in PRESETS:
         raise SettingError(f"preset: there is no {name!r}. Use one of {', '.join(PRESETS)}.")
     return dict(PRESETS[name])
 
 
 def setting_type(name: str, of: type[Any] = Settings) -> tuple[type, bool]:
-    """Give the plain type of a setting (int, float, bool, str or tuple) and whether it may be None."""
+    """Return the plain type of a setting (int, float, bool, str or tuple) and whether it may be None."""
     hint: Any = setting_fields(of)[name].type
     members = get_args(hint)
     optional = type(None) in members

@@ -77,7 +77,7 @@ def test_time_and_scored_nodes_are_divided_by_the_documents_of_the_steps():
 
 
 def test_two_sizes_are_measured_and_drawn(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(growth, "LEAST_DOCUMENTS", 1)
+    monkeypatch.setattr(growth, "MIN_DOCUMENTS_OF_BATCH", 1)
     monkeypatch.setattr(growth, "BATCH_SIZE", 16)
     monkeypatch.setattr(growth, "DIFFERENT_WORDS", 400)
     monkeypatch.setattr(growth.one_document, "WARM_UP", 1)

@@ -200,7 +200,7 @@ def test_steps_of_the_real_training_are_measured(data, tmp_path, monkeypatch):
     monkeypatch.setattr(training, "SIZE", 64)
     prepare(data / "eurlex57k" / "train.jsonl", tmp_path / "corpus")
     figures = training.measure(tmp_path / "corpus", {"word_size": 12, "hidden_size": 8}, 0.01, 1, 0)
-    assert figures["steps"] == training.LEAST_STEPS
+    assert figures["steps"] == training.MIN_STEPS
     assert figures["level_sizes"] == [2, 40]
     assert 0 < figures["documents_per_step"] <= 32
     seconds = figures["seconds_per_step"]

@@ -29,8 +29,8 @@ def library(monkeypatch, request):
     if is_onednn and not module._is_there():
         pytest.skip("this torch has no matmul of oneDNN")
     monkeypatch.setattr(module, "_is_faster", lambda: is_onednn)
-    monkeypatch.setattr(module, "LEAST_OPERATIONS", 0)
-    monkeypatch.setattr(module, "LEAST_ROWS", 0)
+    monkeypatch.setattr(module, "MIN_OPERATIONS", 0)
+    monkeypatch.setattr(module, "MIN_ROWS", 0)
 
 
 @ways
@@ -81,8 +81,8 @@ def test_a_linear_layer_has_the_results_and_gradients_of_torch(library, shape, w
 @pytest.mark.skipif(not has_bfloat16_matmul(), reason="this processor has no bfloat16")
 @pytest.mark.parametrize("least", [0, 2**60], ids=["oneDNN", "torch"])
 def test_bfloat16_is_multiplied_with_sums_of_float32(monkeypatch, least):
-    monkeypatch.setattr(module, "LEAST_OPERATIONS", least)
-    monkeypatch.setattr(module, "LEAST_ROWS", least)
+    monkeypatch.setattr(module, "MIN_OPERATIONS", least)
+    monkeypatch.setattr(module, "MIN_ROWS", least)
     a, b, bias = (random(*shape, seed=seed).bfloat16() for seed, shape in enumerate([(64, 300), (40, 300), (40,)]))
     expected = a.float() @ b.float().T
     for result in (matmul(a, b), prepare_matmul(b, len(a))(a)):

@@ -26,7 +26,7 @@ from toy_networks import (
 from haxmlnet.data.tokens import TokenArray
 from haxmlnet.evidence import attention_tree, tree_search
 from haxmlnet.evidence.attention_training import training_name
-from haxmlnet.evidence.attention_tree import LEAST_SCORE, WIDEST_LOGIT, AttentionTree
+from haxmlnet.evidence.attention_tree import MAX_LOGIT, MIN_SCORE, AttentionTree
 from haxmlnet.evidence.protocol import Documents
 from haxmlnet.network.attention import attention_weights
 from haxmlnet.network.network import LabelAttentionNetwork
@@ -105,10 +105,10 @@ def test_features_are_the_log_score_and_the_logits_of_a_path_met_or_not(networks
     assert features.shape == (9, 7, len(findings.evidence.feature_names))
     present = candidates != ABSENT
     exact = np.take_along_axis(exhaustive(networks, tokens), candidates, axis=1)
-    np.testing.assert_allclose(features[..., 0][present], np.log(np.maximum(exact, LEAST_SCORE))[present], rtol=1e-4)
+    np.testing.assert_allclose(features[..., 0][present], np.log(np.maximum(exact, MIN_SCORE))[present], rtol=1e-4)
     for level, nodes in enumerate(ANCESTORS):
         said = np.take_along_axis(node_probabilities(networks, tokens, level), nodes[candidates], axis=1)
-        logits = np.clip(np.log(said / (1 - said)), -WIDEST_LOGIT, WIDEST_LOGIT)
+        logits = np.clip(np.log(said / (1 - said)), -MAX_LOGIT, MAX_LOGIT)
         np.testing.assert_allclose(features[..., 1 + level][present], logits[present], rtol=1e-3, atol=1e-4)
     again = findings.features(candidates[:, ::-1])[:, ::-1]
     np.testing.assert_allclose(again[present], features[present], atol=1e-5)
@@ -121,8 +121,8 @@ def test_logits_far_from_zero_and_tiny_scores_are_cut_off():
             network.head(level).outputs.weight *= 1e4
     findings = tree_of([network]).examine(documents_of(new_tokens()))
     features = findings.features(np.tile(np.arange(11, dtype=np.int32), (9, 1)))
-    assert np.abs(features[..., 1:]).max() == WIDEST_LOGIT
-    assert features[..., 0].min() == np.float32(np.log(np.float32(LEAST_SCORE)))
+    assert np.abs(features[..., 1:]).max() == MAX_LOGIT
+    assert features[..., 0].min() == np.float32(np.log(np.float32(MIN_SCORE)))
 
 
 @every_sharing
@@ -169,7 +169,7 @@ def everything_of(tree: AttentionTree, documents: Documents, n_threads: int) -> 
 @pytest.mark.parametrize(
     ("module", "name", "value"),
     [
-        (tree_search, "LARGEST_ARRAY", 1), (tree_search, "LARGEST_ARRAY", 200), (attention_tree, "MAX_TOKENS", 20),
+        (tree_search, "MAX_ELEMENTS", 1), (tree_search, "MAX_ELEMENTS", 200), (attention_tree, "MAX_TOKENS", 20),
         (attention_tree, "MAX_BLOCK", 4), (attention_tree, "MAX_BLOCK", 1),
     ],
 )  # fmt: skip
@@ -231,7 +231,7 @@ def test_the_reasons_are_the_path_and_the_attention_to_each_token(networks):
         score = np.exp(findings.features(np.full((30, 1), label, np.int32))[row, 0, 0])
         assert np.prod([probability for _, probability in reasons.path]) == pytest.approx(score, rel=1e-4)
 
-        words, length = tree_search.as_tensors(tokens, np.array([row]))
+        words, length = tree_search.pad_batch(tokens, np.array([row]))
         with torch.no_grad():
             queries = last.head(2).queries.weight[[label]]
             weights = attention_weights(queries, last.encode(words, length), length)[0, 0].numpy()

@@ -81,7 +81,7 @@ def test_a_wide_beam_ranks_by_the_product_along_the_path():
 
 @pytest.mark.parametrize("n_proposals", [1, 5, 100])
 def test_the_best_labels_of_the_search_are_proposed(n_proposals, monkeypatch):
-    monkeypatch.setattr(classifier_tree, "FURTHEST", np.inf)
+    monkeypatch.setattr(classifier_tree, "MAX_SCORE_GAP", np.inf)
     classifiers, documents = random_classifiers(beam=6, n_proposals=n_proposals), random_documents()
     proposals, scores = classifiers.examine(documents).proposals, all_scores(classifiers, documents)
     assert proposals.shape == (40, min(n_proposals, 14))

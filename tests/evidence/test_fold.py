@@ -9,9 +9,9 @@ from haxmlnet.config import Config
 from haxmlnet.data.labels import LabelIndex, index_labels, truth_matrix
 from haxmlnet.data.prepared import PreparedCorpus
 from haxmlnet.data.tokens import TokenArray
-from haxmlnet.evidence.fold import Fold, held_out_size, hold_out_common
+from haxmlnet.evidence.fold import Fold, count_held_out, hold_out_common
 from haxmlnet.evidence.protocol import Documents
-from haxmlnet.evidence.training_set import Labelled, TrainingSet, validation_documents
+from haxmlnet.evidence.training_set import Labeled, TrainingSet, validation_documents
 from haxmlnet.progress import Progress
 from haxmlnet.text.corpus_builder import prepare_texts
 from haxmlnet.training.checkpoints import training_identity
@@ -57,7 +57,7 @@ def test_the_number_asked_for_is_held_out_where_labels_are_frequent():
 @pytest.mark.parametrize(("n_documents", "expected"), [(19, 0), (20, 5), (100, 25), (1000, 40)])
 def test_a_fraction_is_held_out_of_enough_documents(n_documents, expected):
     config = config_of(n_documents, 4, validation_fraction=0.25, max_validation=40)
-    assert held_out_size(n_documents, config) == expected
+    assert count_held_out(n_documents, config) == expected
 
 
 @pytest.mark.parametrize("max_length", [1, 3, 100])
@@ -112,7 +112,7 @@ def test_everything_keeps_every_document():
 
 
 def test_given_documents_leave_all_others_for_the_training():
-    given = Labelled(Documents(TokenArray.from_lists([np.array([2], np.int32)]), np.ones(6, np.float32)), TRAIN.targets)
+    given = Labeled(Documents(TokenArray.from_lists([np.array([2], np.int32)]), np.ones(6, np.float32)), TRAIN.targets)
     fold = Fold.split(training_set(TRAIN), config_of(3, 3), given, 0)
     assert fold.held_out is given
     assert fold.kept.tolist() == [0, 1, 2]
@@ -138,8 +138,8 @@ def test_prepared_documents_are_validated_on_as_texts_are(max_validation, max_le
 
 
 def test_the_checksum_of_documents_covers_words_and_labels():
-    def labelled(tokens: TokenArray, targets: sp.csr_array) -> Labelled:
-        return Labelled(Documents(tokens, np.ones(9, np.float32)), targets)
+    def labelled(tokens: TokenArray, targets: sp.csr_array) -> Labeled:
+        return Labeled(Documents(tokens, np.ones(9, np.float32)), targets)
 
     tokens = TokenArray.from_lists([np.array([2, 3], np.int32), np.array([4], np.int32)])
     targets = sp.csr_array(np.array([[1, 0], [0, 1]], np.float32))

@@ -90,7 +90,7 @@ def test_a_label_is_found_by_the_rarest_words_of_its_name():
 
 
 def test_no_more_labels_are_looked_at_than_allowed(monkeypatch):
-    monkeypatch.setattr(label_names, "MOST_VISITED", 3)
+    monkeypatch.setattr(label_names, "MAX_VISITED", 3)
     idf = np.ones(5, np.float32)
     one_word = [np.array([2 + (label > 0)], np.int32) for label in range(6)]  # word 2: one label, word 3: five
     names = LabelNames.from_words(TokenArray.from_lists(one_word, 5), idf, 4)

@@ -72,7 +72,7 @@ def test_the_heaviest_features_of_a_document_are_kept(monkeypatch):
 
 
 def test_no_more_postings_are_read_than_allowed(monkeypatch):
-    monkeypatch.setattr(nearest_documents, "MOST_READ", 3)
+    monkeypatch.setattr(nearest_documents, "MAX_POSTINGS_READ", 3)
     documents = sp.csr_array(np.array([[1, 0], [0, 1], [0, 1], [0, 1]], np.float32))
     index = NearestDocuments.index(documents, sp.csr_array((4, 1), dtype=np.float32), 1)
     nearest = index.find(sp.csr_array(np.array([[0.9, 0.4], [0.4, 0.9]], np.float32)))

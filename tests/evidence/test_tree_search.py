@@ -24,11 +24,11 @@ from haxmlnet.data.tokens import TokenArray, length_sorted_batches
 from haxmlnet.evidence import tree_search
 from haxmlnet.evidence.tree_search import (
     BatchSearch,
-    as_tensors,
+    balance_tokens,
     batch_limit,
     documents_per_batch,
-    even_share,
     map_in_threads,
+    pad_batch,
     search_network,
 )
 from haxmlnet.network.network import LabelAttentionNetwork
@@ -45,7 +45,7 @@ def search_labels(networks: list[LabelAttentionNetwork], tokens: TokenArray, bea
     for network in networks:
         is_last = network.levels[-1] == 2
         if is_last:
-            batch = BatchSearch.run(network, TREE, as_tensors(tokens, np.arange(len(tokens))), above, beam)
+            batch = BatchSearch.run(network, TREE, pad_batch(tokens, np.arange(len(tokens))), above, beam)
             return batch.levels[-1].best(11, 11)
         above = search_network(network, TREE, tokens, above, beam)
     raise AssertionError
@@ -129,7 +129,7 @@ def test_absent_parents_have_no_children_further_down():
 
 
 @pytest.mark.parametrize("networks", [SHARED, SEPARATE], ids=["shared", "separate"])
-@pytest.mark.parametrize(("name", "value"), [("LARGEST_ARRAY", 1), ("LARGEST_ARRAY", 200), ("MAX_TOKENS", 20)])
+@pytest.mark.parametrize(("name", "value"), [("MAX_ELEMENTS", 1), ("MAX_ELEMENTS", 200), ("MAX_TOKENS", 20)])
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_small_batches_in_threads_give_the_same_ranking(monkeypatch, networks, name, value, n_threads):
     tokens = new_tokens(30)
@@ -202,7 +202,7 @@ def test_logits_of_a_path_are_those_of_the_networks_met_or_not(networks, beam, n
     labels = np.random.default_rng(0).permuted(np.tile(np.arange(-1, 11, dtype=np.int32), (n_documents, 1)), axis=1)
     above = None
     for network in networks:
-        search = BatchSearch.run(network, TREE, as_tensors(tokens, np.arange(n_documents)), above, beam)
+        search = BatchSearch.run(network, TREE, pad_batch(tokens, np.arange(n_documents)), above, beam)
         above = search.levels[-1].best(beam, 11)
         for level in network.levels:
             logits = search.path_logits(level, labels)
@@ -214,7 +214,7 @@ def test_logits_of_a_path_are_those_of_the_networks_met_or_not(networks, beam, n
 
 def test_only_nodes_that_the_search_did_not_meet_are_scored_again(monkeypatch):
     tokens, scored, score = new_tokens(2), [], BatchSearch.score
-    search = BatchSearch.run(SHARED[0], TREE, as_tensors(tokens, np.arange(2)), None, 1)
+    search = BatchSearch.run(SHARED[0], TREE, pad_batch(tokens, np.arange(2)), None, 1)
 
     def spy(self: BatchSearch, level: int, nodes: np.ndarray) -> np.ndarray:
         scored.append(nodes)
@@ -234,7 +234,7 @@ def test_only_nodes_that_the_search_did_not_meet_are_scored_again(monkeypatch):
 
 def test_a_batch_is_bounded_by_its_largest_array():
     assert documents_per_batch(1, 1) == tree_search.MAX_BATCH
-    assert documents_per_batch(1000, 500) == tree_search.LARGEST_ARRAY // 500_000
+    assert documents_per_batch(1000, 500) == tree_search.MAX_ELEMENTS // 500_000
     assert documents_per_batch(10**6, 10**6) == 1
     # With a beam of 2 of 4 groups, at most 6 of the 11 labels are scored; the widest layer is the state.
     state_size = SHARED[0].encoder.state_size
@@ -246,16 +246,16 @@ def test_a_batch_is_bounded_by_its_largest_array():
 )  # fmt: skip
 def test_every_thread_gets_a_batch_and_none_is_larger_than_allowed(lengths, n_threads, most_tokens):
     given_lengths = np.array(lengths)
-    share = even_share(given_lengths, n_threads, most_tokens)
+    share = balance_tokens(given_lengths, n_threads, most_tokens)
     assert share <= most_tokens
     batches = list(length_sorted_batches(given_lengths, len(lengths), share))
-    if len(lengths) >= n_threads * tree_search.LEAST_DOCUMENTS:
+    if len(lengths) >= n_threads * tree_search.MIN_DOCUMENTS_OF_BATCH:
         assert len(batches) >= n_threads
 
 
 @pytest.mark.parametrize(("n_documents", "n_batches"), [(1000, 14), (200, 4), (40, 2), (20, 1)])
 def test_documents_of_one_length_make_equally_large_batches_for_two_threads(n_documents, n_batches):
     lengths = np.full(n_documents, 200)
-    batches = list(length_sorted_batches(lengths, n_documents, even_share(lengths, 2, 16_384)))
+    batches = list(length_sorted_batches(lengths, n_documents, balance_tokens(lengths, 2, 16_384)))
     assert len(batches) == n_batches
     assert max(map(len, batches)) - min(map(len, batches)) <= n_batches

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from haxmlnet.data.labels import index_labels
 from haxmlnet.errors import DataError, SettingError
-from haxmlnet.evidence.level_networks import network_arrays
+from haxmlnet.evidence.level_networks import get_weights
 from haxmlnet.models.haxmlnet import HAXMLNet
 from haxmlnet.progress import Progress
 from haxmlnet.store import read_arrays
 from haxmlnet.text.corpus_builder import prepare_texts
-from haxmlnet.training.hardware import choose_dtype, processor_threads
+from haxmlnet.training.hardware import choose_dtype, cpu_threads
 
 # The levels above the labels, and whether all levels share one encoder.
 SHAPES = {
@@ -55,7 +55,7 @@ def exhaustive_scores(model: HAXMLNet, texts: list[str], number: int = 0) -> NDA
         words, _ = model.tokenizer_.encode_with_offsets(text)
         tokens, length = torch.from_numpy(words.astype(np.int64))[None], torch.tensor([len(words)])
         scores = np.ones(1)
-        with processor_threads(1):
+        with cpu_threads(1):
             for network in networks:
                 states = network.eval().encode(tokens, length)
                 for level in network.levels:
@@ -207,7 +207,7 @@ def test_a_training_in_two_threads_can_be_repeated(new_hasty_model, tiny_corpus,
     # Batches of 32 documents have two parts.
     changes = {"n_jobs": 2, "batch_size": 32, "precision": precision}
     first, again = (new_hasty_model("HAXMLNet", **changes).fit(*tiny_corpus) for _ in range(2))
-    weights, others = (network_arrays(model.trees_[0].first.networks[0]) for model in (first, again))
+    weights, others = (get_weights(model.trees_[0].first.networks[0]) for model in (first, again))
     for name, value in weights.items():
         np.testing.assert_array_equal(value, others[name], err_msg=name)
 

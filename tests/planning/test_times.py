@@ -42,7 +42,7 @@ def test_all_networks_but_the_last_search_for_what_the_next_one_learns_from() ->
 
 @pytest.mark.parametrize("shared_encoder", [True, False])
 def test_tables_are_cut_and_nodes_share_their_rows(shared_encoder: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network_times, "MOST_ROWS", 70)
+    monkeypatch.setattr(network_times, "MAX_ROWS", 70)
     sizes = DataSizes.of_numbers(2000, 3000).replace(words=50, labels_per_document=2.5, vocabulary=500)
     wide = {"word_size": 64, "hidden_size": 64, "mlp_sizes": (16,), "hard_negatives": 16, "beam": 16}
     shape = shape_of(sizes, **wide, level_sizes=(64,), shared_encoder=shared_encoder, n_jobs=1, epochs=1)

@@ -16,7 +16,7 @@ from haxmlnet.network.head import LabelHead
 from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.ranking import ABSENT, Ranking
 from haxmlnet.training.candidates import Candidates, CandidateSource
-from haxmlnet.training.loss import TrainingData, batch_loss, best_wrong, document_losses
+from haxmlnet.training.loss import TrainingData, batch_loss, document_losses, find_best_wrong
 from haxmlnet.tree import LabelTree
 
 N_DOCUMENTS = 12
@@ -153,7 +153,7 @@ def test_best_wrong_equals_a_brute_force(seed, n_documents, n_candidates, n_wron
     logits = rng.normal(size=shape).astype(np.float32)
     batch = Candidates(ids, targets)
     present = torch.from_numpy(ids != ABSENT)
-    wrong = best_wrong(torch.from_numpy(logits), batch, torch.from_numpy(targets), present, n_wrong)
+    wrong = find_best_wrong(torch.from_numpy(logits), batch, torch.from_numpy(targets), present, n_wrong)
     assert wrong.shape == (n_documents, min(n_wrong, n_candidates))
     assert wrong.dtype == np.int32
     for row in range(n_documents):
@@ -166,7 +166,7 @@ def test_best_wrong_of_all_nodes():
     data = new_data(range(1))
     batch = data.candidates(0, ROWS, np.zeros((N_DOCUMENTS, 0), np.int32), np.random.default_rng(0))
     logits, targets = torch.zeros(N_DOCUMENTS, 2), torch.from_numpy(batch.targets)
-    wrong = best_wrong(logits, batch, targets, torch.ones_like(targets, dtype=torch.bool), 5)
+    wrong = find_best_wrong(logits, batch, targets, torch.ones_like(targets, dtype=torch.bool), 5)
     for row in ROWS.tolist():
         assert set(wrong[row].tolist()) - {ABSENT} == {0, 1} - set(data.targets[0][[row]].indices.tolist())
 

@@ -8,23 +8,23 @@ from haxmlnet.cpu.fast_lazy_adam import COLUMNS, FastTableAdam
 from haxmlnet.cpu.threads import workers
 from haxmlnet.training import hardware
 from haxmlnet.training.lazy_adam import TableAdam
-from haxmlnet.training.optimizer import Optimizer, step_scale
+from haxmlnet.training.optimizer import Optimizer, scale_learning_rate
 
 
 def test_the_step_size_rises_and_falls():
-    scales = [step_scale(step, 10, warmup=0.2, final=0.2) for step in range(10)]
+    scales = [scale_learning_rate(step, 10, warmup=0.2, final=0.2) for step in range(10)]
     assert scales == pytest.approx([1 / 3, 2 / 3, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3])
 
 
 def test_the_step_size_is_constant_if_asked():
-    assert {step_scale(step, 7, warmup=0, final=1) for step in range(7)} == {1.0}
+    assert {scale_learning_rate(step, 7, warmup=0, final=1) for step in range(7)} == {1.0}
 
 
 @pytest.mark.parametrize("n_steps", [1, 2, 100])
 @pytest.mark.parametrize("warmup", [0, 0.05, 0.9])
 @pytest.mark.parametrize("final", [0, 0.02, 1])
 def test_the_step_size_is_never_zero_nor_above_one(n_steps, warmup, final):
-    scales = [step_scale(step, n_steps, warmup, final) for step in range(n_steps)]
+    scales = [scale_learning_rate(step, n_steps, warmup, final) for step in range(n_steps)]
     assert all(0 < scale <= 1 for scale in scales)
 
 

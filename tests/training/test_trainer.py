@@ -31,7 +31,7 @@ from haxmlnet.progress import Progress
 from haxmlnet.training import trainer as trainer_module
 from haxmlnet.training.loss import TrainingData, batch_loss, document_losses
 from haxmlnet.training.optimizer import Optimizer
-from haxmlnet.training.trainer import Trainer, lazy_tables, n_parts
+from haxmlnet.training.trainer import Trainer, find_sparse_tables, n_parts
 
 
 @pytest.mark.parametrize("levels", [SECOND, BOTH], ids=["second", "both"])
@@ -80,7 +80,7 @@ def gradients_of_one_step(monkeypatch: pytest.MonkeyPatch, levels: range) -> tup
 def test_the_parts_of_a_batch_have_the_gradient_of_the_whole(monkeypatch, levels):
     n, in_parts = gradients_of_one_step(monkeypatch, levels)
     assert n == 2
-    monkeypatch.setattr(trainer_module, "LEAST_PART", N_DOCUMENTS)
+    monkeypatch.setattr(trainer_module, "MIN_PART", N_DOCUMENTS)
     n, whole = gradients_of_one_step(monkeypatch, levels)
     assert n == 1
     for ours, expected in zip(in_parts, whole, strict=True):
@@ -228,9 +228,9 @@ def test_progress_counts_every_batch():
 def test_lazy_tables_are_those_with_sparse_gradients():
     network = new_network(BOTH)
     tables = [network.encoder.words, network.head(1).queries, network.head(1).outputs]
-    assert {id(weight) for weight in lazy_tables(network)} == {id(table.weight) for table in tables}
+    assert {id(weight) for weight in find_sparse_tables(network)} == {id(table.weight) for table in tables}
     network = new_network(FIRST)
-    assert [id(weight) for weight in lazy_tables(network)] == [id(network.encoder.words.weight)]
+    assert [id(weight) for weight in find_sparse_tables(network)] == [id(network.encoder.words.weight)]
 
 
 def test_frozen_words_stay_as_they_are():

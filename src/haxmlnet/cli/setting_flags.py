@@ -41,7 +41,7 @@ def add_setting_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def describe_default(field: dataclasses.Field[Any]) -> str:
-    """Say what the default of a setting is, also where None stands for a choice by the size of the data."""
+    """Return what the default of a setting is, also where None stands for a choice by the size of the data."""
     if field.default is None:
         return "none" if field.name in OFF_BY_DEFAULT else "by the size of the data"
     return str(field.default)

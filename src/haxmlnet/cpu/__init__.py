@@ -1,4 +1,4 @@
-"""The network and its training, faster on a processor.
+"""The network and its training, faster on a CPU.
 
 Without this room everything works, slower: `training.hardware` is the one place that chooses it.
 """

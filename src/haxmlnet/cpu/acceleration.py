@@ -18,7 +18,7 @@ ALIGNMENT = 64
 
 
 def accelerate(network: LabelAttentionNetwork, dtype: torch.dtype) -> LabelAttentionNetwork:
-    """Give the modules of a network on a processor their fast forms, which multiply in float32 or bfloat16.
+    """Give the modules of a network on a CPU their fast forms, which multiply in float32 or bfloat16.
 
     Weights and their names stay. In eval mode no gradients pass through the fast forms: see `plain_form`.
     """
@@ -44,7 +44,7 @@ def accelerate(network: LabelAttentionNetwork, dtype: torch.dtype) -> LabelAtten
 
 
 def plain_form(network: LabelAttentionNetwork) -> LabelAttentionNetwork:
-    """Give a network of plain modules that shares all weights: in eval mode, too, gradients pass through it."""
+    """Return a network of plain modules that shares all weights: in eval mode, too, gradients pass through it."""
     weights = {id(weight): weight for weight in network.parameters()}
     plain = copy.deepcopy(network, weights)
     plain.dtype = torch.float32

@@ -11,7 +11,7 @@ import numpy as np
 
 @numba.njit(cache=True, nogil=True)
 def number_rows(ids, slots, rows, places, is_first):  # type: ignore[no-untyped-def]
-    """Number the different rows among ids in the order in which they come; give how many there are.
+    """Number the different rows among ids in the order in which they come; return how many there are.
 
     Writes the rows by number, and for each id its number and whether it is the first of its row. `slots` has a place
     for each row of the table; it is -1 everywhere, before and after.
@@ -106,7 +106,7 @@ def _short(value, added):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def mix(number):  # type: ignore[no-untyped-def]
-    """Give 16 bits that look like chance."""
+    """Return 16 bits that look like chance."""
     number = np.uint32((number ^ (number >> np.uint32(15))) * np.uint32(2246822507))
     number = np.uint32((number ^ (number >> np.uint32(13))) * np.uint32(3266489909))
     return number >> np.uint32(16)

@@ -22,7 +22,7 @@ _SHORT, _LONG, _FLOAT = ir.IntType(16), ir.IntType(32), ir.FloatType()
 
 
 def array_of(tensor: Tensor) -> NDArray[Any]:
-    """Give the memory of a tensor as an array; of bfloat16, its bits."""
+    """Return the memory of a tensor as an array; of bfloat16, its bits."""
     return tensor.view(torch.uint16).numpy() if tensor.dtype == torch.bfloat16 else tensor.numpy()
 
 
@@ -30,7 +30,7 @@ def array_of(tensor: Tensor) -> NDArray[Any]:
 
 
 def _wide(_typing, number):  # type: ignore[no-untyped-def]
-    """Give an element of an array as float32."""
+    """Return an element of an array as float32."""
 
     def shift(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return builder.bitcast(builder.shl(builder.zext(arguments[0], _LONG), _LONG(16)), _FLOAT)
@@ -42,7 +42,7 @@ def _wide(_typing, number):  # type: ignore[no-untyped-def]
 
 
 def _narrow(_typing, number, like):  # type: ignore[no-untyped-def]
-    """Give a float32 in the dtype of another element, rounded to the nearest; a tie goes to the even one."""
+    """Return a float32 in the dtype of another element, rounded to the nearest; a tie goes to the even one."""
 
     def round_bits(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         bits = builder.bitcast(arguments[0], _LONG)

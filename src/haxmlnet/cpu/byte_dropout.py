@@ -1,4 +1,4 @@
-"""Dropout that draws eight masks from one random number: on a processor, drawing is what dropout costs."""
+"""Dropout that draws eight masks from one random number: on a CPU, drawing is what dropout costs."""
 
 from __future__ import annotations
 

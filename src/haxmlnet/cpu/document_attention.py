@@ -14,7 +14,7 @@ from torch.autograd.function import once_differentiable
 from haxmlnet.cpu.bfloat16 import round_to_bfloat16
 from haxmlnet.cpu.lstm_inference import MIN_BATCH
 from haxmlnet.cpu.matmul import add_matmul, linear, matmul
-from haxmlnet.network.head import rows_of
+from haxmlnet.network.head import look_up
 
 # Up to this many weights (B, C, T) are held for backward; more are worked out again.
 MAX_HELD_WEIGHTS = 2**23
@@ -23,7 +23,7 @@ MIN_OPERATIONS = 4_000_000
 
 
 def goes_by_document(states: Tensor, n_queries: int) -> bool:
-    """Say whether one document after the other is faster, or takes less memory, than all of them at once."""
+    """Return whether one document after the other is faster, or takes less memory, than all of them at once."""
     n_documents, n_words, state_size = states.shape
     is_faster = n_documents >= MIN_BATCH and 2 * n_words * n_queries * state_size >= MIN_OPERATIONS
     return is_faster or n_documents * n_words * n_queries > MAX_HELD_WEIGHTS
@@ -32,7 +32,7 @@ def goes_by_document(states: Tensor, n_queries: int) -> bool:
 def attend_by_document(
     queries: Tensor, states: Tensor, values: Tensor, lengths: Tensor, counts: Sequence[int]
 ) -> Tensor:
-    """Give what `label_attention` gives, in float32, with gradients.
+    """Return what `label_attention` gives, in float32, with gradients.
 
     Queries are (N, H) or (B, C, H); sums of all but the first `counts` of a document are zero.
     """
@@ -41,7 +41,7 @@ def attend_by_document(
 
 
 def attend_at_once(queries: Tensor, states: Tensor, values: Tensor, lengths: Tensor) -> Tensor:
-    """Give what `label_attention` gives for small documents, in float32, with gradients."""
+    """Return what `label_attention` gives for small documents, in float32, with gradients."""
     # Adding minus infinity passes gradients on as they are; filling in would copy scores and gradients.
     padding = None
     if not bool((lengths == states.shape[1]).all()):
@@ -70,24 +70,24 @@ def sums_of_documents(
     lengths: Tensor,
     counts: Sequence[int],
 ) -> Iterator[Tensor]:
-    """Give the sums (C, V) of the first `counts` candidates of one document after the other, without gradients.
+    """Return the sums (C, V) of the first `counts` candidates of one document after the other, without gradients.
 
     What is done with the sums of a document finds them in the cache.
     """
     form = sum_in_batch if len(states) >= MIN_BATCH else sum_alone
     for row, (length, count) in enumerate(zip(lengths.tolist(), counts, strict=True)):
-        own = rows_of(queries, None if candidates is None else candidates[row, :count])
+        own = look_up(queries, None if candidates is None else candidates[row, :count])
         yield form(own, states[row], values[row], length)
 
 
 def sum_in_batch(queries: Tensor, states: Tensor, values: Tensor, length: int) -> Tensor:
-    """Give the sums (C, V) of one document among many: with padding there are fewer shapes to compile a matmul for."""
+    """Return the sums (C, V) of one document among many: padding leaves fewer shapes to compile a matmul for."""
     weights = _document_weights(queries.to(states.dtype), states, length)
     return matmul(weights, values.T).float()
 
 
 def sum_alone(queries: Tensor, states: Tensor, values: Tensor, length: int) -> Tensor:
-    """Give the same for one document among few, whose shapes are too many to compile a bfloat16 matmul for each.
+    """Return the same for one document among few, whose shapes are too many to compile a bfloat16 matmul for each.
 
     It is multiplied in float32, and rounded wherever it would be in a batch.
     """
@@ -139,7 +139,7 @@ class _ByDocument(Function):
 
 
 def _document_weights(queries: Tensor, states: Tensor, length: int) -> Tensor:
-    """Give the weights (C, T) of the words of one document, whose states are (T, H)."""
+    """Return the weights (C, T) of the words of one document, whose states are (T, H)."""
     scores = matmul(queries, states)
     if length < len(states):
         scores[:, length:] = -torch.inf

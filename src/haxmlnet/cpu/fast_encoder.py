@@ -1,4 +1,4 @@
-"""The encoder on a processor: fewer copies in training, `lstm_inference` in eval mode."""
+"""The encoder on a CPU: fewer copies in training, `lstm_inference` in eval mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The head on a processor: attention by document, and in eval mode all that follows it as well."""
+"""The head on a CPU: attention by document, and in eval mode all that follows it as well."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from haxmlnet.cpu.document_attention import attend_at_once, attend_by_document, 
 from haxmlnet.cpu.lstm_inference import MIN_BATCH
 from haxmlnet.cpu.matmul import linear, matmul_without_compiling
 from haxmlnet.data.shapes import round_count
-from haxmlnet.network.head import LabelHead, rows_of
+from haxmlnet.network.head import LabelHead, look_up
 
 
 class FastHead(LabelHead):
     """A `LabelHead` that multiplies in the dtype of the states; in eval mode no gradients pass through."""
 
     def forward(self, states: Tensor, lengths: Tensor, candidates: Tensor | None = None) -> Tensor:
-        """Give logits (B, N) of all nodes, or (B, C) of candidates (B, C), from states (B, T, H)."""
+        """Return logits (B, N) of all nodes, or (B, C) of candidates (B, C), from states (B, T, H)."""
         counts = [self.n_nodes] * len(states)
         if candidates is not None:
             candidates, counts = fill_absent(candidates)
@@ -37,7 +37,7 @@ class FastHead(LabelHead):
         self, states: Tensor, lengths: Tensor, candidates: Tensor | None, counts: list[int]
     ) -> Tensor:
         values = linear(states, self.first.weight, self.first.bias)
-        queries = rows_of(self.queries, candidates)
+        queries = look_up(self.queries, candidates)
         if goes_by_document(states, queries.shape[-2]):
             vectors = attend_by_document(queries, states, values, lengths, counts)
         else:
@@ -46,7 +46,7 @@ class FastHead(LabelHead):
         logits: Tensor = self.last(hidden).squeeze(-1)
         if self.outputs is None:
             return logits
-        own: Tensor = _OwnLogits.apply(hidden, rows_of(self.outputs, candidates))  # type: ignore[no-untyped-call]
+        own: Tensor = _OwnLogits.apply(hidden, look_up(self.outputs, candidates))  # type: ignore[no-untyped-call]
         return logits + own
 
     def _forward_inference(
@@ -74,7 +74,7 @@ class FastHead(LabelHead):
 
 
 def fill_absent(candidates: Tensor) -> tuple[Tensor, list[int]]:
-    """Let absent candidates (B, C) repeat the first of their row; give how many there are up to the last present."""
+    """Let absent candidates (B, C) repeat the first of their row; return how many there are up to the last present."""
     ids = candidates.numpy()
     present = ids >= 0
     if present.all():

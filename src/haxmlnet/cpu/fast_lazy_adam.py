@@ -1,4 +1,4 @@
-"""Lazy Adam of large tables on a processor: columns side by side, and moments in bfloat16 where memory counts."""
+"""Lazy Adam of large tables on a CPU: columns side by side, and moments in bfloat16 where memory counts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LARGE_TABLE = 2**26
 
 
 def has_bfloat16_moments(n_numbers: int) -> bool:
-    """Say whether Adam's moments of a table have bfloat16."""
+    """Return whether Adam's moments of a table have bfloat16."""
     return n_numbers >= LARGE_TABLE
 
 
@@ -40,7 +40,7 @@ class FastRowSums:
         self.rows, self.sums = torch.empty(0, dtype=torch.int64), torch.empty(0)
 
     def jobs(self, parts: Sequence[Tensor]) -> list[Callable[[], float]]:
-        """Give the work of adding sparse gradients up, in jobs that each give a norm."""
+        """Return the work of adding sparse gradients up, in jobs that each give a norm."""
         ids = [part._indices()[0].numpy() for part in parts]
         values = [part._values().contiguous().numpy() for part in parts]
         n_ids = sum(map(len, ids))
@@ -72,7 +72,7 @@ class FastTableAdam:
         self.means, self.squares = (lazy_zeros(table.shape, dtype=dtype) for _ in range(2))
 
     def step_jobs(self, rate: float, shrink: float) -> list[Callable[[], None]]:
-        """Give the work of a step along the gradients times `shrink`, in jobs."""
+        """Return the work of a step along the gradients times `shrink`, in jobs."""
         self.n_steps += 1
         return [partial(self._step, rate, shrink, *block) for block in self.sums.column_blocks()]
 
@@ -89,18 +89,18 @@ class FastTableAdam:
             kernels.update_rows_in_bfloat16(*arguments)
 
     def state(self) -> dict[str, Any]:
-        """Give what a checkpoint needs, as `TableAdam` does; of bfloat16 moments, their bits."""
+        """Return what a checkpoint needs, as `TableAdam` does; of bfloat16 moments, their bits."""
         moments = [m.view(torch.int16) if m.dtype == torch.bfloat16 else m for m in (self.means, self.squares)]
         return {"step": self.n_steps, "exp_avg": moments[0], "exp_avg_sq": moments[1]} if self.n_steps else {}
 
     def load(self, state: dict[str, Tensor]) -> None:
-        """Take back what `state` gave, here or on another device."""
+        """Restore what `state` returned, here or on another device."""
         self.n_steps = int(state["step"])
         for moments, saved in ((self.means, state["exp_avg"]), (self.squares, state["exp_avg_sq"])):
             moments.copy_(saved.view(torch.bfloat16) if saved.dtype == torch.int16 else saved)
 
 
 def lazy_zeros(shape: Sequence[int], *, dtype: torch.dtype, device: torch.device | None = None) -> Tensor:
-    """Give zeros of which those that are never touched take no memory."""
+    """Return zeros of which those that are never touched take no memory."""
     n_bytes = math.prod(shape) * torch.empty(0, dtype=dtype).element_size()
     return torch.from_numpy(np.zeros(n_bytes, np.uint8)).view(dtype).view(*shape)

@@ -14,7 +14,7 @@ from typing import Any
 # Numbers of glibc's malloc.h.
 TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD = -1, -2, -3
 USUAL_TOP_PAD = 128 * 1024
-LARGEST_MMAP_THRESHOLD = 32 * 2**20
+MAX_MMAP_THRESHOLD = 32 * 2**20
 """The most that glibc takes, and what it arrives at by itself when arrays of this size come and go."""
 
 # The memory belongs to the process, and so does the number of blocks that want it kept.
@@ -37,9 +37,9 @@ def kept_memory() -> Iterator[None]:
         return
     with _lock:
         _n_blocks += 1
-        libc.mallopt(MMAP_THRESHOLD, LARGEST_MMAP_THRESHOLD)
+        libc.mallopt(MMAP_THRESHOLD, MAX_MMAP_THRESHOLD)
         libc.mallopt(TRIM_THRESHOLD, 2**31 - 1)
-        libc.mallopt(TOP_PAD, 2 * LARGEST_MMAP_THRESHOLD)  # keeps the heaps of threads, which have 64 MB each
+        libc.mallopt(TOP_PAD, 2 * MAX_MMAP_THRESHOLD)  # keeps the heaps of threads, which have 64 MB each
     try:
         yield
     finally:
@@ -48,11 +48,11 @@ def kept_memory() -> Iterator[None]:
             if _n_blocks == 0:
                 # The other threshold stays: glibc no longer adjusts it, and would have raised it as far by now.
                 libc.mallopt(TOP_PAD, USUAL_TOP_PAD)
-                libc.mallopt(TRIM_THRESHOLD, 2 * LARGEST_MMAP_THRESHOLD)
+                libc.mallopt(TRIM_THRESHOLD, 2 * MAX_MMAP_THRESHOLD)
 
 
 def give_memory_back() -> None:
-    """Give what the process has freed back to the system."""
+    """Return what the process has freed back to the system."""
     libc = _glibc()
     if libc is not None:
         libc.malloc_trim(0)

@@ -55,7 +55,7 @@ class Documents:
 
 @torch.no_grad()
 def encode_documents(encoder: BiLSTMEncoder, tokens: Tensor, lengths: Tensor, dtype: torch.dtype) -> Tensor:
-    """Give the states (B, T, H) of an encoder in eval mode, without gradients; padding is zero.
+    """Return the states (B, T, H) of an encoder in eval mode, without gradients; padding is zero.
 
     The dtype is that of states, of what is multiplied and of the gates; cells and activations have float32.
     """

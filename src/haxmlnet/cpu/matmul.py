@@ -1,11 +1,11 @@
-"""Matmul of float32 or bfloat16 on a processor, by the library that is faster on it.
+"""Matmul of float32 or bfloat16 on a CPU, by the library that is faster on it.
 
-On processors that are not Intel's, the library behind torch's `@` leaves the widest instructions unused: there oneDNN,
+On CPUs that are not Intel's, the library behind torch's `@` leaves the widest instructions unused: there oneDNN,
 torch's own library for layers, is up to 2.3 times as fast, and nowhere slower once it has compiled a program for the
 shape, which takes 0.4 ms. On Intel's own, `@` is up to 1.8 times as fast as oneDNN: it reads transposed matrices as
 they are, and writes where it is told to. Small matrices and those of other devices are torch's everywhere.
 
-Processors with instructions for bfloat16 multiply it at twice the speed or more. Sums are float32, and only results
+CPUs with instructions for bfloat16 multiply it at twice the speed or more. Sums are float32, and only results
 are rounded.
 """
 
@@ -24,17 +24,17 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 # A call of oneDNN takes 10 microseconds longer than one of `@`.
-LEAST_OPERATIONS = 2_000_000
+MIN_OPERATIONS = 2_000_000
 # Layers are left to torch below so many rows.
-LEAST_ROWS = 512
+MIN_ROWS = 512
 
 
 def matmul(a: Tensor, b: Tensor, bias: Tensor | None = None, out: Tensor | None = None) -> Tensor:
-    """Give a bᵀ, plus the bias, of matrices (m, k) and (n, k), in `out` if that is given; no gradients pass through.
+    """Return a bᵀ, plus the bias, of matrices (m, k) and (n, k), in `out` if that is given; no gradients pass through.
 
     All are of one dtype; `out` may be of another.
     """
-    if 2 * a.shape[0] * b.numel() >= LEAST_OPERATIONS and uses_onednn(a, b):
+    if 2 * a.shape[0] * b.numel() >= MIN_OPERATIONS and uses_onednn(a, b):
         result: Tensor = torch.ops.mkldnn._linear_pointwise.default(a, b, bias, "none", (), "")
         return result if out is None else out.copy_(result)
     if out is None:
@@ -63,11 +63,11 @@ def add_matmul(target: Tensor, a: Tensor, b: Tensor) -> None:
 
 
 def prepare_matmul(weights: Tensor, n_rows: int) -> Callable[[Tensor], Tensor]:
-    """Give what multiplies many matrices of so many rows with weights (n, k), as `matmul` does.
+    """Return what multiplies many matrices of so many rows with weights (n, k), as `matmul` does.
 
     A result holds until the next one.
     """
-    if 2 * n_rows * weights.numel() >= LEAST_OPERATIONS and uses_onednn(weights, weights):
+    if 2 * n_rows * weights.numel() >= MIN_OPERATIONS and uses_onednn(weights, weights):
         multiply = torch.ops.mkldnn._linear_pointwise.default
         packed = torch.ops.mkldnn._reorder_linear_weight(weights, n_rows)
         return lambda x: multiply(x, packed, None, "none", (), "")
@@ -76,11 +76,11 @@ def prepare_matmul(weights: Tensor, n_rows: int) -> Callable[[Tensor], Tensor]:
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Give x Wᵀ, plus the bias, for the last axis of x, as `torch.nn.functional.linear` does, with gradients.
+    """Return x Wᵀ, plus the bias, for the last axis of x, as `torch.nn.functional.linear` does, with gradients.
 
     Weights are converted to the dtype of x, which is that of the result.
     """
-    if not uses_onednn(x, x) or x.numel() < LEAST_ROWS * x.shape[-1]:
+    if not uses_onednn(x, x) or x.numel() < MIN_ROWS * x.shape[-1]:
         return F.linear(x, weight.to(x.dtype), None if bias is None else bias.to(x.dtype))
     result: Tensor = _Linear.apply(x.reshape(-1, x.shape[-1]), weight, bias)  # type: ignore[no-untyped-call]
     return result.view(*x.shape[:-1], len(weight))
@@ -111,7 +111,7 @@ class _Linear(Function):
 
 
 def uses_onednn(a: Tensor, b: Tensor) -> bool:
-    """Say whether oneDNN multiplies them."""
+    """Return whether oneDNN multiplies them."""
     if a.device.type != "cpu" or a.dtype != b.dtype or a.dtype not in (torch.float32, torch.bfloat16):
         return False
     return _is_faster() if a.dtype == torch.float32 else has_bfloat16_matmul()
@@ -119,7 +119,7 @@ def uses_onednn(a: Tensor, b: Tensor) -> bool:
 
 @cache
 def has_bfloat16_matmul() -> bool:
-    """Say whether the processor has instructions for bfloat16 and is known to run them without harm.
+    """Return whether the CPU has instructions for bfloat16 and is known to run them without harm.
 
     Intel's have a unit for it that virtual machines may show and not have: there a matmul ended the process.
     """

@@ -1,6 +1,6 @@
 """Threads: each runs the network on a part of the documents, or does one of the jobs that a single document needs.
 
-On a processor, one thread for each part is faster than all threads on every small matmul of one large batch: they never
+On a CPU, one thread for each part is faster than all threads on every small matmul of one large batch: they never
 wait for each other.
 """
 
@@ -26,7 +26,7 @@ _inside = threading.local()
 
 @contextmanager
 def workers(n_workers: int) -> Iterator[Map]:
-    """Give a `map` that works in so many threads, which share the processor threads of torch; one: no threads."""
+    """Return a `map` that works in so many threads, which share the CPU threads of torch; one: no threads."""
     n_threads = torch.get_num_threads()
     if n_workers <= 1:
         yield map
@@ -41,7 +41,7 @@ def workers(n_workers: int) -> Iterator[Map]:
 
 
 def side_by_side(jobs: Sequence[Callable[[], R]]) -> list[R]:
-    """Run jobs at the same time, without gradients and with one torch thread each; give their results in order.
+    """Run jobs at the same time, without gradients and with one torch thread each; return their results in order.
 
     The first runs here, the others in a thread that waits for such work; one that nobody has begun when its result is
     needed runs here as well, so jobs may have jobs of their own. With one torch thread, all run here.
@@ -77,7 +77,7 @@ def _run(job: Callable[[], R]) -> R:
 
 @cache
 def helper_thread(process: int) -> ThreadPoolExecutor:
-    """Give the thread that waits for jobs: a process that is a copy of another one has none of its threads."""
+    """Return the thread that waits for jobs: a process that is a copy of another one has none of its threads."""
     return ThreadPoolExecutor(1, "haxmlnet", torch.set_num_threads, (1,))
 
 

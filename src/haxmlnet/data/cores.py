@@ -1,4 +1,4 @@
-"""How many processor cores there are to use."""
+"""How many CPU cores there are to use."""
 
 from __future__ import annotations
 

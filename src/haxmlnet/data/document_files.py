@@ -84,7 +84,7 @@ def _nothing_read(where: str, report: SkipReport, n_skipped: int) -> DataError:
 
 
 def is_sparse(path: str | Path, options: ReadOptions = DEFAULT_OPTIONS) -> bool:
-    """Say whether documents are sparse features without texts; of standard input, only the format can tell."""
+    """Return whether documents are sparse features without texts; of standard input, only the format can tell."""
     if options.format is not None:
         return FORMATS[check_format(options.format)].is_sparse
     if str(path) == STANDARD_INPUT:

@@ -1,4 +1,4 @@
-"""`PreparedCorpus`: labelled documents as arrays of word and label ids, in memory or memory-mapped from a directory."""
+"""`PreparedCorpus`: labeled documents as arrays of word and label ids, in memory or memory-mapped from a directory."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Sizes of arrays, rounded up so that few different ones occur.
 
-The matmul library of a processor compiles a kernel for each shape, which takes as long as a small matmul, and caches
+The matmul library of a CPU compiles a kernel for each shape, which takes as long as a small matmul, and caches
 about a thousand of them.
 """
 

@@ -1,1 +1,1 @@
-"""What can speak about a document and a label: one file each, all with the protocol of `protocol.py`."""
+"""Sources of evidence for a label, one file each; `protocol.py` has their interface."""

@@ -11,9 +11,9 @@ import torch
 
 from haxmlnet.config import TrainingConfig
 from haxmlnet.evidence.fold import Fold
-from haxmlnet.evidence.level_networks import load_network, network_arrays, node_vectors
+from haxmlnet.evidence.level_networks import average_word_vectors, get_weights, load_network
 from haxmlnet.evidence.protocol import Run
-from haxmlnet.evidence.training_set import Labelled
+from haxmlnet.evidence.training_set import Labeled
 from haxmlnet.evidence.tree_search import search_network
 from haxmlnet.metrics import judge, ndcg_at_k
 from haxmlnet.network.network import LabelAttentionNetwork
@@ -30,9 +30,9 @@ SAMPLE = 256
 
 @dataclass
 class TreeDocuments:
-    """Labelled documents on their way down the tree: their true nodes on each level, and those predicted so far."""
+    """Labeled documents on their way down the tree: their true nodes on each level, and those predicted so far."""
 
-    documents: Labelled
+    documents: Labeled
     tree: LabelTree
     predicted: Ranking | None = None
     """Of the last level that a trained network scores."""
@@ -49,7 +49,7 @@ class TreeDocuments:
             self.predicted = search_network(network, self.tree, tokens, self.predicted, beam, advance)
 
     def data(self, levels: range, config: TrainingConfig) -> TrainingData:
-        """Give what the network of some levels learns from."""
+        """Return what the network of some levels learns from."""
         sources = [
             CandidateSource(self.targets[level], self.targets[level - 1], self.tree, level, config.candidates)
             if level > 0
@@ -80,14 +80,14 @@ def start_heads(
     config = run.config.network
     assert config is not None
     if config.attend_words:
-        for level, vectors in node_vectors(fold, tree, network.levels).items():
+        for level, vectors in average_word_vectors(fold, tree, network.levels).items():
             network.head(level).start_queries(torch.from_numpy(vectors), config.query_start)
 
 
 def train_network(
     network: LabelAttentionNetwork, data: TrainingData, validate: Callable[[], float] | None, name: str, run: Run
 ) -> float:
-    """Train a network, or take the weights of a finished training from the checkpoints; give its best score."""
+    """Train a network, or take the weights of a finished training from the checkpoints; return its best score."""
     finished = run.checkpoints.finished(name) if run.checkpoints is not None else None
     if finished is not None:
         score = float(finished.pop("score"))
@@ -99,7 +99,7 @@ def train_network(
     trainer = Trainer(network, data, config.training, seed, validate, name, run.progress, run.checkpoints)
     score = trainer.run()
     if run.checkpoints is not None:
-        run.checkpoints.finish(name, {**network_arrays(network), "score": np.array(score)})
+        run.checkpoints.finish(name, {**get_weights(network), "score": np.array(score)})
     return score
 
 

@@ -17,19 +17,19 @@ from haxmlnet.errors import ModelError
 from haxmlnet.evidence.attention_training import TreeDocuments, start_heads, train_network, training_name
 from haxmlnet.evidence.fold import Fold
 from haxmlnet.evidence.level_networks import (
-    network_arrays,
-    network_levels,
+    get_weights,
+    group_levels,
     new_network,
-    saved_network,
+    restore_network,
 )
 from haxmlnet.evidence.protocol import Documents, Features, Frame, LabelIds, Reasons, Run
 from haxmlnet.evidence.tree_search import (
     MAX_TOKENS,
     BatchSearch,
-    as_tensors,
+    balance_tokens,
     batch_limit,
-    even_share,
     map_in_threads,
+    pad_batch,
     sigmoid,
 )
 from haxmlnet.network.network import LabelAttentionNetwork
@@ -37,9 +37,9 @@ from haxmlnet.ranking import ABSENT, Ranking, extend_ranking, is_full
 from haxmlnet.training.hardware import side_by_side
 from haxmlnet.tree import LabelTree, ancestors_of
 
-LEAST_SCORE = 1e-9
+MIN_SCORE = 1e-9
 # Logits beyond these say nothing more; an outlier would drown the rest.
-WIDEST_LOGIT = 15.0
+MAX_LOGIT = 15.0
 # A block of documents keeps so many elements of states, (B, T, H): 128 MB of float32 for each thread.
 STATES_OF_BLOCK = 2**25
 MAX_BLOCK = 2048
@@ -78,7 +78,7 @@ class AttentionTree:
         validation = TreeDocuments(fold.held_out.truncate(config.text.max_length), tree) if fold.held_out else None
         networks: list[LabelAttentionNetwork] = []
         score = -1.0
-        for levels in network_levels(tree, config.network):
+        for levels in group_levels(tree, config.network):
             network = new_network(torch.from_numpy(fold.word_vectors), tree, levels, run)
             if networks and config.network.start_from_above:
                 network.start_from(networks[-1])
@@ -111,7 +111,7 @@ class AttentionTree:
         device = self.networks[0].device
         state_size = max(network.encoder.state_size for network in self.networks)
         n_threads = n_threads if device.type == "cpu" else 1
-        most_tokens = even_share(lengths, n_threads, max(STATES_OF_BLOCK // state_size, MAX_TOKENS))
+        most_tokens = balance_tokens(lengths, n_threads, max(STATES_OF_BLOCK // state_size, MAX_TOKENS))
         blocks = list(length_sorted_batches(lengths, MAX_BLOCK, most_tokens))
         return map_in_threads(lambda rows: work(documents.take(rows)), blocks, n_threads, device)
 
@@ -127,7 +127,7 @@ class AttentionTree:
         batches = []
         limit = min(batch_limit(network, self.tree, self.beam) for network in self.networks)
         for rows in length_sorted_batches(tokens.lengths, limit, MAX_TOKENS):
-            searches = self.search(as_tensors(tokens, rows))
+            searches = self.search(pad_batch(tokens, rows))
             batches.append((rows, searches))
         return AttentionFindings(self, len(tokens), batches)
 
@@ -159,11 +159,11 @@ class AttentionTree:
         }  # fmt: skip
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Give the weights of all networks."""
+        """Return the weights of all networks."""
         arrays: dict[str, NDArray[Any]] = {"validation_score": np.array(self.validation_score)}
         for network in self.networks:
             prefix = f"level_{network.first_level}."
-            arrays |= {prefix + name: weight for name, weight in network_arrays(network).items()}
+            arrays |= {prefix + name: weight for name, weight in get_weights(network).items()}
         return arrays
 
     @classmethod
@@ -174,10 +174,10 @@ class AttentionTree:
         arrays = dict(arrays)
         score = float(arrays.pop("validation_score", np.array(-1.0)))
         networks = []
-        for levels in network_levels(frame.tree, config.network):
+        for levels in group_levels(frame.tree, config.network):
             prefix = f"level_{levels[0]}."
             own = {name.removeprefix(prefix): arrays.pop(name) for name in list(arrays) if name.startswith(prefix)}
-            networks.append(saved_network(own, levels, frame))
+            networks.append(restore_network(own, levels, frame))
         if arrays:
             raise ModelError(f"{frame.source}: holds {min(arrays)}, which no network of this model has.")
         return cls(frame.tree, networks, config.text.max_length, config.search.beam, config.search.n_candidates, score)
@@ -220,7 +220,7 @@ class AttentionFindings:
         return Ranking(ids, scores, None, n_labels)
 
     def features(self, candidates: LabelIds) -> Features:
-        """Give the log of the product of probabilities, and the logit of each node on the path."""
+        """Return the log of the product of probabilities, and the logit of each node on the path."""
         tree = self.evidence.tree
         features = np.empty((*candidates.shape, 1 + tree.n_levels), np.float32)
         for rows, searches in self.batches:
@@ -229,13 +229,13 @@ class AttentionFindings:
                 for level in search.network.levels:
                     logits = search.path_logits(level, own)
                     score *= sigmoid(logits)
-                    features[rows, :, 1 + level] = logits.clip(-WIDEST_LOGIT, WIDEST_LOGIT)
-            features[rows, :, 0] = np.log(np.maximum(score, LEAST_SCORE))
+                    features[rows, :, 1 + level] = logits.clip(-MAX_LOGIT, MAX_LOGIT)
+            features[rows, :, 0] = np.log(np.maximum(score, MIN_SCORE))
         return features
 
     @torch.inference_mode()
     def reasons(self, row: int, label: int) -> Reasons:
-        """Give the path with the probability of each node, and the attention that the label pays to each token."""
+        """Return the path with the probability of each node, and the attention that the label pays to each token."""
         rows, searches = next((rows, searches) for rows, searches in self.batches if row in rows)
         place = int(np.flatnonzero(rows == row)[0])
         path: list[tuple[int, float]] = []

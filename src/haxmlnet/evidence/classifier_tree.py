@@ -33,7 +33,7 @@ from haxmlnet.tree.walk import parents_at
 MAX_FIRST_LEVEL = 512
 MAX_FAN_OUT = 32
 # Nodes with less than a twentieth of the best one's score are not searched, as long as there is a choice of labels.
-FURTHEST = 3.0
+MAX_SCORE_GAP = 3.0
 # Classifiers trained beside at most this part of the documents are kept: to train them again on all documents would
 # take as long again. Labels that only held-out documents have are left to names and to similar documents.
 FEW_HELD_OUT = 0.01
@@ -98,11 +98,11 @@ class ClassifierTree:
         """Search the best labels of the documents."""
         features = documents.features
         block = block_of(features, range(features.shape[0]))
-        search = self.model.search(block, self.beam, min(self.n_proposals, self.model.tree.n_labels), FURTHEST)
+        search = self.model.search(block, self.beam, min(self.n_proposals, self.model.tree.n_labels), MAX_SCORE_GAP)
         return ClassifierFindings(self, documents, block, search)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Give the weights of each level, and the prototypes."""
+        """Return the weights of each level, and the prototypes."""
         levels = self.model.levels
         arrays: dict[str, NDArray[Any]] = {f"level_{depth}.biases": level.biases for depth, level in enumerate(levels)}
         weights = {f"level_{depth}": level.vectors for depth, level in enumerate(levels)}
@@ -113,7 +113,7 @@ class ClassifierTree:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]], frame: Frame) -> Self:
-        """Take back classifiers that fit the tree."""
+        """Restore classifiers that fit the tree."""
         tree = coarsen(frame.tree)
 
         def weights(part: str, depth: int) -> NodeVectors:
@@ -160,13 +160,13 @@ class ClassifierFindings:
         return ranking
 
     def features(self, candidates: LabelIds) -> Features:
-        """Give margins and score of each candidate's path, and the similarity to its prototype."""
+        """Return margins and score of each candidate's path, and the similarity to its prototype."""
         model = self.evidence.model
         margins = model.path_margins(self.block, candidates, self.search)
         return model.features(self.block, candidates, margins)
 
     def reasons(self, row: int, label: int) -> Reasons:
-        """Give the path with the score of each node, and what each word adds to its margins."""
+        """Return the path with the score of each node, and what each word adds to its margins."""
         model, labels = self.evidence.model, np.array([[label]], np.int32)
         own = self.documents.take(np.array([row])).features
         margins = model.path_margins(block_of(own, range(1)), labels)[0, 0]
@@ -177,7 +177,7 @@ class ClassifierFindings:
 
 
 def gains_from_held_out(n_left_out: int, n_documents: int) -> bool:
-    """Say whether to train again on all documents where some were left out at first."""
+    """Return whether to train again on all documents where some were left out at first."""
     return n_left_out > FEW_HELD_OUT * n_documents
 
 

@@ -16,7 +16,7 @@ from haxmlnet.config import Config
 from haxmlnet.data.arrays import csr_view, release_pages, write_array
 from haxmlnet.data.cached_arrays import cache_arrays, cache_matrix
 from haxmlnet.evidence.fusion import MIN_DOCUMENTS
-from haxmlnet.evidence.training_set import Labelled, TrainingSet
+from haxmlnet.evidence.training_set import Labeled, TrainingSet
 from haxmlnet.text.word_vectors import corpus_vectors, read_vectors
 from haxmlnet.tree.label_features import label_feature_blocks
 
@@ -36,7 +36,7 @@ class Fold:
         whole: TrainingSet,
         config: Config,
         kept: NDArray[np.int64],
-        held_out: Labelled | None,
+        held_out: Labeled | None,
         rng: np.random.Generator,
         stream: int = 0,
     ) -> None:
@@ -45,11 +45,11 @@ class Fold:
         self.tokenizer, self.idf, self.label_index = whole.tokenizer, whole.idf, whole.label_index
 
     @classmethod
-    def split(cls, whole: TrainingSet, config: Config, given: Labelled | None, number: int) -> Fold:
+    def split(cls, whole: TrainingSet, config: Config, given: Labeled | None, number: int) -> Fold:
         """Hold documents out for validation where none are given; where there is a fusion, each tree others."""
         stream = number if config.fusion.enabled else 0
         rng = np.random.default_rng([config.machine.random_state, stream])
-        n_held_out = 0 if given is not None else held_out_size(len(whole), config)
+        n_held_out = 0 if given is not None else count_held_out(len(whole), config)
         if config.fusion.enabled:
             # The fusion needs documents as they come; the classifiers learn from all of them in the end.
             order = rng.permutation(len(whole))
@@ -68,8 +68,8 @@ class Fold:
         """Documents of the training set that are not kept."""
         return len(self.whole) - len(self.kept)
 
-    def kept_documents(self, max_length: int) -> Labelled:
-        """Give the kept documents, cut to the words that networks read."""
+    def kept_documents(self, max_length: int) -> Labeled:
+        """Return the kept documents, cut to the words that networks read."""
         return self.whole.take(self.kept).truncate(max_length)
 
     @cached_property
@@ -78,7 +78,7 @@ class Fold:
         return self.whole.targets[self.kept] if self.n_left_out else self.whole.targets
 
     def kept_features(self) -> sp.csr_array:
-        """Give TF-IDF of the kept documents, without the pages of the file that it comes from."""
+        """Return TF-IDF of the kept documents, without the pages of the file that it comes from."""
         features = self.whole.features
         if self.n_left_out == 0:
             return features
@@ -148,7 +148,7 @@ class Fold:
 def hold_out_common(
     targets: sp.csr_array, n_held_out: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Choose documents to hold out at random, but none that is the last one of a label; give (kept, held out)."""
+    """Choose documents to hold out at random, but none that is the last one of a label; return (kept, held out)."""
     left = np.bincount(targets.indices, minlength=targets.shape[1])
     held_out: list[int] = []
     for row in rng.permutation(targets.shape[0]):
@@ -163,8 +163,8 @@ def hold_out_common(
     return np.flatnonzero(kept), np.flatnonzero(~kept)
 
 
-def held_out_size(n_documents: int, config: Config) -> int:
-    """Say how many documents are held out for validation."""
+def count_held_out(n_documents: int, config: Config) -> int:
+    """Return how many documents are held out for validation."""
     n_held_out = min(round(config.fusion.validation_fraction * n_documents), config.fusion.max_validation)
     # Networks are validated on as few as there are; without networks, they are for the fusion alone.
     least = MIN_DOCUMENTS if config.network is None else 0

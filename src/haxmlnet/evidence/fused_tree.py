@@ -23,7 +23,7 @@ from haxmlnet.evidence.protocol import (
     RankingFindings,
     Run,
 )
-from haxmlnet.evidence.training_set import Labelled
+from haxmlnet.evidence.training_set import Labeled
 from haxmlnet.ranking import ABSENT, Ranking, extend_ranking, is_full, rank
 from haxmlnet.tree import LabelTree, marked_in_rows
 
@@ -114,7 +114,7 @@ def train_fused_tree(fold: Fold, tree: LabelTree, sources: Sequence[type[Evidenc
     return model
 
 
-def fit_on(model: FusedTree, held_out: Labelled, run: Run) -> Fusion | None:
+def fit_on(model: FusedTree, held_out: Labeled, run: Run) -> Fusion | None:
     """Fit the fusion on documents that the evidence was not trained on."""
     blocks = list(
         model.first.map_blocks(
@@ -139,7 +139,7 @@ def retrain(model: FusedTree, fold: Fold, run: Run) -> None:
 
 
 def mark_true(labels: LabelIds, targets: sp.csr_array) -> NDArray[np.bool_]:
-    """Say which of some labels (B, C) are true."""
+    """Return which of some labels (B, C) are true."""
     rows = np.repeat(np.arange(targets.shape[0]), np.diff(targets.indptr))
     true = rows * np.int64(targets.shape[1]) + targets.indices
     asked = np.arange(len(labels))[:, None] * np.int64(targets.shape[1]) + labels

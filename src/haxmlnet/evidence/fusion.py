@@ -19,9 +19,9 @@ HIDDEN_SIZE = 64
 STEPS = 3000
 BATCH_SIZE = 1024
 LEARNING_RATE = 1e-2
-# Divided by the number of documents: what few of them say is held closer to saying nothing.
-WEIGHT_DECAY, MOST_WEIGHT_DECAY = 80.0, 0.3
-# With fewer documents than this, what is learned of them is chance.
+# Divided by the number of documents: the fewer there are, the stronger the regularization.
+WEIGHT_DECAY, MAX_WEIGHT_DECAY = 80.0, 0.3
+# With fewer documents than this, the fusion would fit noise.
 MIN_DOCUMENTS = 50
 Layers = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]
 """Inner weights and biases, outer weights and bias."""
@@ -43,7 +43,7 @@ class Fusion:
     outer_bias: NDArray[np.float32]  # (1,)
 
     def probabilities(self, features: NDArray[np.float32], present: NDArray[np.bool_]) -> NDArray[np.float32]:
-        """Give the probability of each candidate (B, C) from its features (B, C, F)."""
+        """Return the probability of each candidate (B, C) from its features (B, C, F)."""
         probabilities = np.zeros(present.shape, np.float32)
         fuse_candidates(
             np.ascontiguousarray(features, np.float32), np.ascontiguousarray(present), *self._folded,
@@ -64,7 +64,7 @@ class Fusion:
         return tuple(np.ascontiguousarray(x, np.float32) for x in (itself + behind, behind, start))  # type: ignore[return-value]
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Give the numbers by name, for saving."""
+        """Return the numbers by name, for saving."""
         return {name: getattr(self, name) for name in _ARRAYS}
 
     @classmethod
@@ -88,7 +88,7 @@ def fit_fusion(
     best = np.where(present[..., None], features, -np.inf).max(axis=1, keepdims=True, initial=-np.inf)
     inputs = np.concatenate([features, features - best], axis=-1, dtype=np.float32)[present]
     centre, scale = inputs.mean(axis=0), inputs.std(axis=0) + 1e-6
-    decay = min(WEIGHT_DECAY / len(features), MOST_WEIGHT_DECAY)
+    decay = min(WEIGHT_DECAY / len(features), MAX_WEIGHT_DECAY)
     layers = train_networks((inputs - centre) / scale, right[present].astype(np.float32), decay, seed)
     return Fusion(centre.astype(np.float32), scale.astype(np.float32), *layers)
 
@@ -97,7 +97,7 @@ def fit_fusion(
 def fuse_candidates(  # type: ignore[no-untyped-def]
     features, present, weights, of_best, start, outer_weights, outer_bias, probabilities
 ):  # fmt: skip
-    """Give the output of the network for each candidate that is present, document by document."""
+    """Return the output of the network for each candidate that is present, document by document."""
     n_features, n_units, zero, one = features.shape[2], len(start), np.float32(0), np.float32(1)
     own_start, hidden = np.empty(n_units, np.float32), np.empty(n_units, np.float32)
     for row in range(features.shape[0]):

@@ -45,7 +45,7 @@ class LabelFrequency:
         return np.log1p(self.counts).astype(np.float32)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Give the counts."""
+        """Return the counts."""
         return {"counts": self.counts}
 
     @classmethod
@@ -66,9 +66,9 @@ class FrequencyFindings:
     log_counts: NDArray[np.float32]
 
     def features(self, candidates: LabelIds) -> Features:
-        """Give log(1 + count), (B, C, 1)."""
+        """Return log(1 + count), (B, C, 1)."""
         return self.log_counts[candidates][..., None]
 
     def reasons(self, row: int, label: int) -> Reasons:
-        """Give the count."""
+        """Return the count."""
         return Reasons(count=int(self.counts[label]))

@@ -23,11 +23,11 @@ from haxmlnet.ranking import ABSENT
 from haxmlnet.tree import LabelTree
 
 # A name is mentioned where a document has words of at least this part of its weight.
-LEAST_SHARE = 0.6
+MIN_SHARE = 0.6
 # A label is found by these rarest words of its name.
 INDEXED_WORDS = 2
 # Labels looked at for one document: its rarest words come first.
-MOST_VISITED = 4096
+MAX_VISITED = 4096
 _ARRAYS = ("values", "columns", "bounds", "totals")
 
 
@@ -76,12 +76,12 @@ class LabelNames:
         return NameFindings(self, documents.features)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Give the words of the names; the index follows from them."""
+        """Return the words of the names; the index follows from them."""
         return dict(zip(_ARRAYS, (self.words.data, self.words.indices, self.words.indptr, self.totals), strict=True))
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]], frame: Frame) -> Self:
-        """Take back the names of as many labels and words as the model has."""
+        """Restore the names of as many labels and words as the model has."""
         n_labels = frame.tree.n_labels
         try:
             values, columns, bounds, totals = (arrays[name] for name in _ARRAYS)
@@ -110,12 +110,12 @@ class NameFindings:
         kernels.write_mentioned(
             *self._word_ids(), names.labels_of.indptr, names.labels_of.indices,
             names.words.indptr, names.words.indices, names.words.data, names.totals,
-            np.float32(LEAST_SHARE), MOST_VISITED, ids,
+            np.float32(MIN_SHARE), MAX_VISITED, ids,
         )  # fmt: skip
         return ids
 
     def features(self, candidates: LabelIds) -> Features:
-        """Say how much of each candidate's name a document has: share, weight, and weight of the rest."""
+        """Return how much of each candidate's name a document has: share, weight, and weight of the rest."""
         features = np.zeros((*candidates.shape, len(LabelNames.feature_names)), np.float32)
         words = self.names.words
         kernels.write_features(
@@ -124,7 +124,7 @@ class NameFindings:
         return features
 
     def reasons(self, row: int, label: int) -> Reasons:
-        """Give the words of the name that the document has, with their weights."""
+        """Return the words of the name that the document has, with their weights."""
         words = self.names.words
         own = slice(words.indptr[label], words.indptr[label + 1])
         present = self.texts.indices[self.texts.indptr[row] : self.texts.indptr[row + 1]]
@@ -138,12 +138,12 @@ class NameFindings:
 
 
 def have_letters(names: NDArray[np.object_]) -> bool:
-    """Say whether names may be of use: most of them hold a letter, so they are not mere numbers."""
+    """Return whether names may be of use: most of them hold a letter, so they are not mere numbers."""
     return sum(any(character.isalpha() for character in name) for name in names) > len(names) / 2
 
 
 def index_rarest_words(words: sp.csr_array) -> sp.csr_array:
-    """Give for each word the labels among whose rarest words, those of the greatest weight, it is."""
+    """Return for each word the labels among whose rarest words, those of the greatest weight, it is."""
     n_labels = words.shape[0]
     owners = np.repeat(np.arange(n_labels), np.diff(words.indptr))
     order = np.lexsort((words.indices, -words.data, owners))

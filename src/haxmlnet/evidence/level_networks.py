@@ -24,12 +24,12 @@ from haxmlnet.tree import LabelTree
 # Labels whose features are multiplied at once.
 BLOCK_LABELS = 100_000
 # Larger weights are tables, whose rows are looked up wherever they begin; a second copy of them could be too large.
-MOST_ALIGNED_BYTES = 2**24
+MAX_ALIGNED_BYTES = 2**24
 CACHE_LINE = 64
 
 
-def network_levels(tree: LabelTree, config: NetworkConfig) -> list[range]:
-    """Say which levels each network has: all on one encoder, or each on its own."""
+def group_levels(tree: LabelTree, config: NetworkConfig) -> list[range]:
+    """Return which levels each network has: all on one encoder, or each on its own."""
     if config.shared_encoder:
         return [range(tree.n_levels)]
     return [range(level, level + 1) for level in range(tree.n_levels)]
@@ -47,7 +47,7 @@ def new_network(word_vectors: torch.Tensor, tree: LabelTree, levels: range, run:
     return place(network, choose_device(config.machine.device), config.machine.precision)
 
 
-def saved_network(arrays: Mapping[str, NDArray[Any]], levels: range, frame: Frame) -> LabelAttentionNetwork:
+def restore_network(arrays: Mapping[str, NDArray[Any]], levels: range, frame: Frame) -> LabelAttentionNetwork:
     """Make the network of some levels from its saved weights, ready to predict."""
     words = arrays.get("encoder.words.weight", np.zeros((0, 0), np.float32))
     if words.ndim != 2 or len(words) != frame.n_features or words.shape[1] == 0:
@@ -63,7 +63,7 @@ def saved_network(arrays: Mapping[str, NDArray[Any]], levels: range, frame: Fram
 def align(array: NDArray[Any]) -> torch.Tensor:
     """Let a weight begin on a cache line, as in training: matmul rounds otherwise, and is slower, where it does not."""
     weight = torch.from_numpy(array)
-    return weight.clone() if weight.data_ptr() % CACHE_LINE and array.nbytes <= MOST_ALIGNED_BYTES else weight
+    return weight.clone() if weight.data_ptr() % CACHE_LINE and array.nbytes <= MAX_ALIGNED_BYTES else weight
 
 
 def build_network(
@@ -94,8 +94,8 @@ def build_network(
     return LabelAttentionNetwork(encoder, heads, levels[0])
 
 
-def node_vectors(fold: Fold, tree: LabelTree, levels: range) -> dict[int, NDArray[np.float32]]:
-    """Give each node of some levels the mean word vector of its labels' features, centred and of length one."""
+def average_word_vectors(fold: Fold, tree: LabelTree, levels: range) -> dict[int, NDArray[np.float32]]:
+    """Give each node of some levels the mean word vector of its labels' features, centered and of length one."""
     features, vectors = fold.label_features, fold.word_vectors
     sums = np.empty((features.shape[0], vectors.shape[1]), np.float32)
     # Block by block: of features that are mapped from a file, only a block is in memory.
@@ -113,14 +113,14 @@ def node_vectors(fold: Fold, tree: LabelTree, levels: range) -> dict[int, NDArra
             members = sp.csr_array((np.ones(shape[0], np.float32), parents, np.arange(shape[0] + 1)), shape=shape)
             sums = members.T @ sums
         if level in levels:
-            centred = sums - sums.mean(axis=0)
-            centred /= np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-6)
-            found[level] = centred.astype(np.float32, copy=False)
+            centered = sums - sums.mean(axis=0)
+            centered /= np.maximum(np.linalg.norm(centered, axis=1, keepdims=True), 1e-6)
+            found[level] = centered.astype(np.float32, copy=False)
     return found
 
 
-def network_arrays(network: LabelAttentionNetwork) -> dict[str, NDArray[Any]]:
-    """Give the weights of a network as named arrays."""
+def get_weights(network: LabelAttentionNetwork) -> dict[str, NDArray[Any]]:
+    """Return the weights of a network as named arrays."""
     return {name: value.detach().cpu().numpy() for name, value in network.state_dict().items()}
 
 

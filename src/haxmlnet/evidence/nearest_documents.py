@@ -25,7 +25,7 @@ from haxmlnet.tree import LabelTree
 # The heaviest features of a document decide what it is like; more cost time and memory and change little.
 HEAVIEST = 64
 # Postings read for one document: its heaviest features, which are the rarest, come first.
-MOST_READ = 10_000
+MAX_POSTINGS_READ = 10_000
 # How many of the nearest documents vote, and how much more the nearer ones count: similarity to this power.
 VOTES = ((5, 2), (20, 3), (64, 4))
 # Labels are proposed by this vote.
@@ -87,20 +87,20 @@ class NearestDocuments:
             tables.sums = np.zeros(self.targets.shape[0], np.float32)
         kernels.find_nearest(
             features.indptr.astype(np.int64), features.indices, features.data,
-            self.posting_bounds, self.owners, self.postings.data, HEAVIEST, MOST_READ,
+            self.posting_bounds, self.owners, self.postings.data, HEAVIEST, MAX_POSTINGS_READ,
             tables.sums, nearest.ids, nearest.similarities,
         )  # fmt: skip
         return nearest
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Give the index and the labels."""
+        """Return the index and the labels."""
         postings, targets = self.postings, self.targets
         arrays = (postings.data, postings.indices, postings.indptr, targets.indices, targets.indptr)
         return dict(zip(_ARRAYS, arrays, strict=True))
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]], frame: Frame) -> Self:
-        """Take back the index of documents of as many features and labels as the model has."""
+        """Restore the index of documents of as many features and labels as the model has."""
         try:
             values, columns, bounds, labels, label_bounds = (arrays[name] for name in _ARRAYS)
             targets = csr_view(np.ones(len(labels), np.float32), labels, label_bounds, frame.tree.n_labels)
@@ -165,7 +165,7 @@ class NeighborFindings:
         return ids
 
     def features(self, candidates: LabelIds) -> Features:
-        """Give the log share of each vote, and the similarity of the nearest document that has the label."""
+        """Return the log share of each vote, and the similarity of the nearest document that has the label."""
         index = self.index
         features = np.empty((*candidates.shape, len(index.feature_names)), np.float32)
         kernels.write_features(
@@ -175,7 +175,7 @@ class NeighborFindings:
         return features
 
     def reasons(self, row: int, label: int) -> Reasons:
-        """Give the nearest documents that have the label."""
+        """Return the nearest documents that have the label."""
         nearest, targets = self.nearest, self.index.targets
         pairs = zip(nearest.ids[row].tolist(), nearest.similarities[row].tolist(), strict=True)
         return Reasons(

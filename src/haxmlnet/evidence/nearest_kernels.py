@@ -38,7 +38,7 @@ def _find_heaviest(values, places, keys):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _insert(ids, keys, n_found, new_id, key):  # type: ignore[no-untyped-def]
-    """Put an id into its place among the best so far, by key and then by id; give how many there are."""
+    """Put an id into its place among the best so far, by key and then by id; return how many there are."""
     place = n_found
     if n_found == len(ids):
         place = n_found - 1

@@ -1,4 +1,4 @@
-"""`Evidence` and `Findings`: what every source of evidence can do. Nobody looks into anybody else.
+"""`Evidence` and `Findings`: what every source of evidence can do. Sources of evidence know nothing of each other.
 
 A model examines a block of documents with all its evidence, makes all proposals the candidates, asks all findings for
 their features of every candidate, and fuses these into probabilities (`fused_tree.py`).
@@ -34,7 +34,7 @@ R = TypeVar("R")
 
 
 class Evidence(Protocol):
-    """Something trained, or known, that can speak about documents and labels. It never changes after training."""
+    """A source of evidence about which labels fit a document. It never changes after training."""
 
     name: ClassVar[str]
     """Names its file in the model directory, and its share of an explanation."""
@@ -60,12 +60,12 @@ class Evidence(Protocol):
         ...
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Give everything learned as named arrays, for saving."""
+        """Return everything learned as named arrays, for saving."""
         ...
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]], frame: Frame) -> Self:
-        """Take back what `to_arrays` gave, after checking that it fits the frame."""
+        """Restore what `to_arrays` returned, after checking that it fits the frame."""
         ...
 
 
@@ -84,7 +84,7 @@ class RankingEvidence(Evidence, Protocol):
     def map_blocks(
         self, work: Callable[[Documents], R], documents: Documents, n_threads: int
     ) -> Iterator[tuple[NDArray[np.int64], R]]:
-        """Apply work to blocks of documents, side by side in threads; give the rows and the result of each."""
+        """Apply work to blocks of documents, side by side in threads; return the rows and the result of each."""
         ...
 
     def run_jobs(self, jobs: Sequence[Callable[[], R]], documents: Documents) -> list[R]:
@@ -101,11 +101,11 @@ class Findings(Protocol):
         ...
 
     def features(self, candidates: LabelIds) -> Features:
-        """Give the features of candidates (B, C) of each document."""
+        """Return the features of candidates (B, C) of each document."""
         ...
 
     def reasons(self, row: int, label: int) -> Reasons:
-        """Say what speaks for a label of one document."""
+        """Return what speaks for a label of one document."""
         ...
 
 

@@ -26,7 +26,7 @@ Validation = PreparedCorpus | tuple[Sequence[str], sp.csr_array]
 
 
 @dataclass(frozen=True)
-class Labelled:
+class Labeled:
     """Documents with their true labels; those that training never saw have columns at the end."""
 
     documents: Documents
@@ -41,19 +41,19 @@ class Labelled:
         assert self.documents.tokens is not None
         return self.documents.tokens
 
-    def truncate(self, max_length: int) -> Labelled:
+    def truncate(self, max_length: int) -> Labeled:
         """Keep the first words of each document, those that networks read."""
-        return Labelled(Documents(self.tokens.truncate(max_length), self.documents.idf), self.targets)
+        return Labeled(Documents(self.tokens.truncate(max_length), self.documents.idf), self.targets)
 
     def arrays(self) -> tuple[NDArray[Any], ...]:
-        """Give all that decides a training, for a checksum."""
+        """Return all that decides a training, for a checksum."""
         packed = self.tokens.pack()
         return packed.ids, packed.ends, self.targets.indices, self.targets.indptr
 
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """All labelled documents of a training: texts as a prepared corpus, or sparse features."""
+    """All labeled documents of a training: texts as a prepared corpus, or sparse features."""
 
     targets: sp.csr_array
     label_index: LabelIndex
@@ -94,11 +94,11 @@ class TrainingSet:
         """Word ids of the vocabulary, or columns of the sparse features."""
         return self.features.shape[1] if self.tokenizer is None else self.tokenizer.n_words
 
-    def take(self, rows: NDArray[np.int64]) -> Labelled:
-        """Give some documents with their labels."""
+    def take(self, rows: NDArray[np.int64]) -> Labeled:
+        """Return some documents with their labels."""
         if self.corpus is None:
-            return Labelled(Documents(None, self.idf, self.features[rows]), self.targets[rows])
-        return Labelled(Documents(self._tokens.take(rows), self.idf), self.targets[rows])
+            return Labeled(Documents(None, self.idf, self.features[rows]), self.targets[rows])
+        return Labeled(Documents(self._tokens.take(rows), self.idf), self.targets[rows])
 
     @property
     def _tokens(self) -> TokenArray:
@@ -107,7 +107,7 @@ class TrainingSet:
         return self.corpus.tokens.limit_words(self.tokenizer.n_words)
 
 
-def validation_documents(given: Validation, whole: TrainingSet, config: Config) -> Labelled:
+def validation_documents(given: Validation, whole: TrainingSet, config: Config) -> Labeled:
     """Choose the documents to validate on, in the word and label ids of the training."""
     tokenizer, index = whole.tokenizer, whole.label_index
     assert tokenizer is not None
@@ -116,7 +116,7 @@ def validation_documents(given: Validation, whole: TrainingSet, config: Config) 
     rows = np.sort(shuffled[: config.fusion.max_validation])
     if not isinstance(given, PreparedCorpus):
         tokens = tokenizer.encode([given[0][row] for row in rows])
-        return Labelled(Documents(tokens, whole.idf), given[1][rows])
+        return Labeled(Documents(tokens, whole.idf), given[1][rows])
 
     ids = {word: i for i, word in enumerate(tokenizer.words)}
     new_ids = np.full(given.n_words, UNKNOWN_ID, np.int32)
@@ -130,4 +130,4 @@ def validation_documents(given: Validation, whole: TrainingSet, config: Config) 
     chosen = given.targets[rows]
     targets = csr_view(chosen.data, new_columns[chosen.indices], chosen.indptr, len(columns))
     targets.sort_indices()
-    return Labelled(Documents(tokens, whole.idf), targets)
+    return Labeled(Documents(tokens, whole.idf), targets)

@@ -20,12 +20,12 @@ from haxmlnet.training.hardware import kept_memory, workers
 from haxmlnet.tree import LabelTree, ancestors_of, children_of, marked_in_rows, values_in_rows
 
 # Elements of the largest array of a batch, (B, C, H): 64 MB of float32 for each thread.
-LARGEST_ARRAY = 2**24
+MAX_ELEMENTS = 2**24
 # With more documents and tokens matmuls are no faster.
 MAX_BATCH = 128
 MAX_TOKENS = 25_600
 # Batches are made smaller than these limits, but not than this, so that every thread has one.
-LEAST_DOCUMENTS = 16
+MIN_DOCUMENTS_OF_BATCH = 16
 
 R = TypeVar("R")
 
@@ -89,7 +89,7 @@ class BatchSearch:
 
     @torch.inference_mode()
     def score(self, level: int, nodes: NDArray[np.int32] | None) -> NDArray[np.float32]:
-        """Give the logits of nodes (B, C) of a level; None: of all."""
+        """Return the logits of nodes (B, C) of a level; None: of all."""
         candidates = None
         if nodes is not None:
             # More than one document: one of few widths, as matmuls are compiled for each.
@@ -102,7 +102,7 @@ class BatchSearch:
         return scored if nodes is None else scored[:, : nodes.shape[1]]
 
     def path_logits(self, level: int, labels: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Give the logits of the ancestors of labels (B, C) on a level; those not met in the search are scored now."""
+        """Return the logits of the ancestors of labels (B, C) on a level; what the search did not meet is scored now."""
         wanted, known = ancestors_of(self.tree, labels, level), self.levels[level - self.network.first_level]
         nodes, logits = known.nodes, known.logits
         missing = np.sort(np.where(marked_in_rows(wanted, nodes), ABSENT, wanted), axis=1)
@@ -130,14 +130,14 @@ def search_network(
 
     def search_batch(rows: NDArray[np.int64]) -> Ranking:
         own = None if above is None else Ranking(above.ids[rows], above.scores[rows], None, above.n_ids)
-        return BatchSearch.run(network, tree, as_tensors(tokens, rows), own, beam).best(beam)
+        return BatchSearch.run(network, tree, pad_batch(tokens, rows), own, beam).best(beam)
 
     was_training = network.training
     network.eval()
     try:
         limit = batch_limit(network, tree, beam)
         n_threads = torch.get_num_threads() if network.device.type == "cpu" else 1
-        most_tokens = even_share(tokens.lengths, n_threads, MAX_TOKENS)
+        most_tokens = balance_tokens(tokens.lengths, n_threads, MAX_TOKENS)
         batches = list(length_sorted_batches(tokens.lengths, limit, most_tokens))
         for rows, best in map_in_threads(search_batch, batches, n_threads, network.device):
             ids[rows, : best.ids.shape[1]] = best.ids
@@ -154,27 +154,27 @@ def map_in_threads(
     n_threads: int,
     device: torch.device,
 ) -> Iterator[tuple[NDArray[np.int64], R]]:
-    """Apply work to blocks of documents, each in one thread; give the rows and the result of each, in order."""
+    """Apply work to blocks of documents, each in one thread; return the rows and the result of each, in order."""
     n_workers = min(n_threads, len(blocks))
     with kept_memory(device) if len(blocks) > 1 else nullcontext(), workers(n_workers) as run:
         yield from zip(blocks, run(work, blocks), strict=True)
 
 
-def as_tensors(tokens: TokenArray, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-    """Give padded tokens (B, T) and lengths (B,) of some documents."""
+def pad_batch(tokens: TokenArray, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+    """Return padded tokens (B, T) and lengths (B,) of some documents."""
     ids, lengths = tokens.pad(rows)
     return torch.from_numpy(ids), torch.from_numpy(lengths)
 
 
 def sigmoid(logits: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Give probabilities; scipy's expit takes a tenth of a second to import."""
+    """Return probabilities; scipy's expit takes a tenth of a second to import."""
     probabilities: NDArray[np.float32] = torch.from_numpy(logits).sigmoid().numpy()
     return probabilities
 
 
-def even_share(lengths: NDArray[np.int64], n_threads: int, most_tokens: int) -> int:
+def balance_tokens(lengths: NDArray[np.int64], n_threads: int, most_tokens: int) -> int:
     """Bound the tokens of a batch so that all threads get equally many batches, of up to so many tokens each."""
-    if len(lengths) < n_threads * LEAST_DOCUMENTS:
+    if len(lengths) < n_threads * MIN_DOCUMENTS_OF_BATCH:
         return most_tokens
     n_tokens = int(lengths.sum())
     rounds = -(-n_tokens // (most_tokens * n_threads))
@@ -183,7 +183,7 @@ def even_share(lengths: NDArray[np.int64], n_threads: int, most_tokens: int) -> 
 
 
 def batch_limit(network: LabelAttentionNetwork, tree: LabelTree, beam: int) -> int:
-    """Say how many documents a network searches at once."""
+    """Return how many documents a network searches at once."""
     most = tree.level_sizes[0]
     for level in network.levels:
         if level > 0:
@@ -195,4 +195,4 @@ def batch_limit(network: LabelAttentionNetwork, tree: LabelTree, beam: int) -> i
 
 def documents_per_batch(n_candidates: int, width: int) -> int:
     """Bound the documents of a batch, so that what is looked up for their candidates, (B, C, width), stays small."""
-    return max(min(MAX_BATCH, LARGEST_ARRAY // (n_candidates * width)), 1)
+    return max(min(MAX_BATCH, MAX_ELEMENTS // (n_candidates * width)), 1)

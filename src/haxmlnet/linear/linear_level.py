@@ -36,7 +36,7 @@ class LinearLevel:
         return len(self.biases)
 
     def margins(self, block: Block, nodes: NDArray[np.int32], cached: CachedDots | None = None) -> NDArray[np.float32]:
-        """Give the margins of the given nodes (B, W) of each document; 0 where a node is absent."""
+        """Return the margins of the given nodes (B, W) of each document; 0 where a node is absent."""
         return self.vectors.dot(block, nodes, cached) + np.where(nodes == ABSENT, 0, self.biases[nodes])
 
 
@@ -91,7 +91,7 @@ def train_level(
 
 
 def _rows_by_column(matrix: sp.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Give the rows of each column: `rows[starts[column] : starts[column + 1]]`."""
+    """Return the rows of each column: `rows[starts[column] : starts[column + 1]]`."""
     by_column = sp.csc_array(matrix)
     by_column.sort_indices()
     return by_column.indptr.astype(np.int64), by_column.indices.astype(np.int32)

@@ -92,7 +92,7 @@ class LinearModel:
     def path_margins(
         self, block: Block, labels: NDArray[np.int32], search: BeamSearch | None = None
     ) -> NDArray[np.float32]:
-        """Give the margins of the nodes on the paths to some labels (B, W): (B, W, levels).
+        """Return the margins of the nodes on the paths to some labels (B, W): (B, W, levels).
 
         With a search of the same block, its dot products are not computed again.
         """
@@ -119,7 +119,7 @@ class LinearModel:
         return features
 
     def contributions(self, document: sp.csr_array, label: int) -> NDArray[np.float32]:
-        """Give what each feature of a document (1, features) adds to the margins on the path to a label.
+        """Return what each feature of a document (1, features) adds to the margins on the path to a label.
 
         One number for each entry of `document.indices`, weight times value summed over the levels: together with the
         biases they add up to the sum of the path margins.

@@ -83,7 +83,7 @@ def dot_nodes(block, siblings, max_siblings, place_of, nodes, parents, dots):  #
 
 @numba.njit(cache=True, nogil=True)
 def _bounds_of(siblings, parent):  # type: ignore[no-untyped-def]
-    """Say where the features of the children of a parent begin and end, and where their weights begin."""
+    """Return where the features of the children of a parent begin and end, and where their weights begin."""
     return siblings.feature_starts[parent], siblings.feature_starts[parent + 1], siblings.weight_starts[parent]
 
 
@@ -129,7 +129,7 @@ def _sort_by_parent(parents, n_parents):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _table_pays(starts, n_features, order, first, stop, width):  # type: ignore[no-untyped-def]
-    """Say whether a lookup table finds the features of these documents sooner than a binary search."""
+    """Return whether a lookup table finds the features of these documents sooner than a binary search."""
     n_lookups, last = 0, -1
     for n in range(first, stop):
         i = order[n] // width
@@ -186,7 +186,7 @@ def _dot_one(  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _find(features, first, stop, feature):  # type: ignore[no-untyped-def]
-    """Give the place of a feature among sorted ones from first to stop, from 1; 0 where it is not among them."""
+    """Return the place of a feature among sorted ones from first to stop, from 1; 0 where it is not among them."""
     at, n_left = first, stop - first
     while n_left > 1:
         half = n_left >> 1

@@ -49,11 +49,11 @@ class NodeVectors:
         return cls(SiblingWeights.from_arrays(arrays, parent_of, n_features), parent_of, n_features)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Give the arrays by name, for saving: to load them takes less time than to group the siblings again."""
+        """Return the arrays by name, for saving: to load them takes less time than to group the siblings again."""
         return self.siblings.to_arrays()
 
     def to_matrix(self) -> sp.csr_array:
-        """Give the vectors as a matrix (nodes, features)."""
+        """Return the vectors as a matrix (nodes, features)."""
         siblings = self.siblings
         child_starts = np.repeat(siblings.node_starts[:-1], np.diff(siblings.weight_starts))
         nodes = siblings.nodes[child_starts + siblings.places]
@@ -62,7 +62,7 @@ class NodeVectors:
         return sp.csr_array((siblings.values, (nodes, features)), shape=(len(self.parent_of), self.n_features))
 
     def vector(self, node: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Give the vector of one node: its features, ascending, and their values."""
+        """Return the vector of one node: its features, ascending, and their values."""
         siblings, parent = self.siblings, self.parent_of[node]
         first, stop = siblings.feature_starts[parent : parent + 2]
         start, end = siblings.weight_starts[parent : parent + 2]

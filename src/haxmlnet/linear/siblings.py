@@ -39,7 +39,7 @@ class SiblingWeights(NamedTuple):
     values: NDArray[np.float32]
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Give all arrays but those that follow from the tree by name, for saving."""
+        """Return all arrays but those that follow from the tree by name, for saving."""
         return {name: value for name, value in self._asdict().items() if name not in ("node_starts", "nodes")}
 
     @classmethod

@@ -115,7 +115,7 @@ def _copy_documents(rows, starts, columns, values, squares, places, max_copied):
 
 @numba.njit(cache=True, nogil=True)
 def _label_signs(rows, positive):  # type: ignore[no-untyped-def]
-    """Give 1 for the rows that are positive, else -1; both ascend."""
+    """Return 1 for the rows that are positive, else -1; both ascend."""
     signs = np.full(len(rows), -1, np.float32)
     j = 0
     for i in range(len(rows)):
@@ -150,7 +150,7 @@ def _dot(weights, columns, values, entry, stop):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def mix_seed(seed, node):  # type: ignore[no-untyped-def]
-    """Give the first state of the random numbers of a node; it is not zero."""
+    """Return the first state of the random numbers of a node; it is not zero."""
     return np.uint64(seed) * np.uint64(2654435761) + np.uint64(node) + np.uint64(1)
 
 
@@ -158,7 +158,7 @@ def mix_seed(seed, node):  # type: ignore[no-untyped-def]
 def solve(  # type: ignore[no-untyped-def]
     rows, signs, starts, columns, values, squares, weights, duals, bias, C, tolerance, max_passes, state
 ):  # fmt: skip
-    """Minimise |w|^2 / 2 + C sum max(0, 1 - sign (w x + b))^2 into `weights` and `duals`; give b.
+    """Minimize |w|^2 / 2 + C sum max(0, 1 - sign (w x + b))^2 into `weights` and `duals`; return b.
 
     They start from zero, or from what an earlier call with fewer documents made of them.
     """

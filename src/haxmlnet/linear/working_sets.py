@@ -57,7 +57,7 @@ class FeatureBlock(NamedTuple):
     def margins(
         self, weights: NDArray[np.float32], used: NDArray[np.bool_], biases: NDArray[np.float32]
     ) -> NDArray[np.float32]:
-        """Give the margins (lanes, documents) of classifiers with weights (features, lanes).
+        """Return the margins (lanes, documents) of classifiers with weights (features, lanes).
 
         Weights of features that are not used are zero.
         """
@@ -134,7 +134,7 @@ class _Lane:
         return len(violators) > 0
 
     def finish(self) -> _Classifier:
-        """Give the classifier without its small weights, and free the lane for another label."""
+        """Return the classifier without its small weights, and free the lane for another label."""
         large = (np.abs(self.weights) >= self.problem.config.prune) & (self.weights != 0)
         columns = np.flatnonzero(large).astype(np.int32)
         classifier = _Classifier(self.label, columns, self.weights[columns], self.bias)
@@ -231,7 +231,7 @@ def _add_dots(features, ends, places, values, weights, used, sums):  # type: ign
 
 @numba.njit(cache=True, nogil=True)
 def find_violators(margins, working_set, least, most):  # type: ignore[no-untyped-def]
-    """Give the documents with a margin above `least` that are not in the working set; if many, about the top `most`.
+    """Return the documents with a margin above `least` that are not in the working set; if many, about the top `most`.
 
     Margins of the working set are overwritten.
     """

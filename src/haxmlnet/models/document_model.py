@@ -101,11 +101,11 @@ class DocumentModel(Model):
 
     @abstractmethod
     def _check_settings(self) -> dict[str, Any]:
-        """Give all settings, or raise a SettingError if one is wrong: before anything is read."""
+        """Return all settings, or raise a SettingError if one is wrong: before anything is read."""
 
     @abstractmethod
     def _train(self, whole: TrainingSet) -> dict[str, Any]:
-        """Learn; give facts about the training, its settings among them."""
+        """Learn; return facts about the training, its settings among them."""
 
     @abstractmethod
     def _rank(self, documents: Documents, k: int) -> Ranking:
@@ -155,7 +155,7 @@ class DocumentModel(Model):
 
 
 def check_features(features: Any) -> sp.csr_array:
-    """Check that features are finite numbers, and give them as rows of float32, columns ascending and different."""
+    """Check that features are finite numbers, and return them as rows of float32, columns ascending and different."""
     matrix = sp.csr_array(features, dtype=np.float32)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()

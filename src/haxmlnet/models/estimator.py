@@ -10,7 +10,7 @@ class Estimator:
     """Settings by name; a subclass is also a dataclass, whose fields are the settings."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Give all settings by name."""
+        """Return all settings by name."""
         return {name: getattr(self, name) for name in self._setting_names()}
 
     def set_params(self, **settings: Any) -> Self:

@@ -19,7 +19,7 @@ from haxmlnet.evidence.label_frequency import LabelFrequency
 from haxmlnet.evidence.label_names import LabelNames
 from haxmlnet.evidence.nearest_documents import NearestDocuments
 from haxmlnet.evidence.protocol import Documents, Evidence, Frame, Run
-from haxmlnet.evidence.training_set import Labelled, TrainingSet
+from haxmlnet.evidence.training_set import Labeled, TrainingSet
 from haxmlnet.models.document_model import DocumentModel
 from haxmlnet.ranking import Ranking, average_rankings, extend_ranking
 from haxmlnet.saved import SavedModel
@@ -39,8 +39,8 @@ class EvidenceModel(DocumentModel):
     def sources(self, config: Config) -> list[type[Evidence]]:
         """Return the evidence classes; the first must be able to rank alone, for want of a fusion."""
 
-    def _train_trees(self, whole: TrainingSet, given: Labelled | None, run: Run) -> int:
-        """Train one fused tree after the other; give the number of documents that were held out."""
+    def _train_trees(self, whole: TrainingSet, given: Labeled | None, run: Run) -> int:
+        """Train one fused tree after the other; return the number of documents that were held out."""
         config, trees = run.config, []
         for number in range(config.tree.n_trees):
             run = replace(run, number=number)
@@ -96,7 +96,7 @@ class EvidenceModel(DocumentModel):
             self.trees_.append(fused)
 
     def nested_trees(self) -> list[dict[str, Any]]:
-        """Give each label tree as nested nodes, its groups with the names of their labels."""
+        """Return each label tree as nested nodes, its groups with the names of their labels."""
         self._check_fitted()
         return [fused.tree.to_nested(self.label_index_.names.tolist()) for fused in self.trees_]
 

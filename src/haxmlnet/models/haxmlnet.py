@@ -27,10 +27,10 @@ from haxmlnet.saved import SavedModel
 from haxmlnet.settings import Settings, check_settings, preset, resolve_settings, settings_of
 from haxmlnet.training.checkpoints import Checkpoints, training_identity
 from haxmlnet.training.hardware import (
+    choose_available_device,
     choose_device,
-    choose_device_or_other,
     choose_dtype,
-    processor_threads,
+    cpu_threads,
     training_threads,
 )
 
@@ -152,16 +152,16 @@ class HAXMLNet(Settings, EvidenceModel):
         }  # fmt: skip
 
     def _rank(self, documents: Documents, k: int) -> Ranking:
-        with processor_threads(self.n_jobs):
+        with cpu_threads(self.n_jobs):
             return self._average_trees(documents, k, torch.get_num_threads(), self.beam)
 
     def _read_parts(self, saved: SavedModel) -> None:
         super()._read_parts(saved)
-        own = {"device": choose_device_or_other(self.device).type, "precision": self.precision}
+        own = {"device": choose_available_device(self.device).type, "precision": self.precision}
         self._read_trees(saved, haxmlnet_config({**self.training_["settings"], **own}, len(self.label_index_)))
 
     def describe(self) -> dict[str, Any]:
-        """Say what the model is made of, as `haxmlnet inspect` prints it."""
+        """Return what the model is made of, as `haxmlnet inspect` prints it."""
         self._check_fitted()
         levels = [
             {"tree": number, **self._attention(number).describe_level(level)}

@@ -85,11 +85,11 @@ class Model(Estimator, ABC):
         return evaluate(ranking, truth, counts, self.training_["n_documents"], propensity=propensity)
 
     def score(self, texts: Sequence[str], labels: Any) -> float:
-        """Give nDCG@5 between 0 and 1: what a grid search maximises."""
+        """Return nDCG@5 between 0 and 1: what a grid search maximizes."""
         return self.evaluate(texts, labels).values["nDCG@5"] / 100
 
     def describe(self) -> dict[str, Any]:
-        """Say what the model is made of, as `haxmlnet inspect` prints it."""
+        """Return what the model is made of, as `haxmlnet inspect` prints it."""
         self._check_fitted()
         return {
             "method": type(self).__name__, "n_labels": len(self.label_index_),

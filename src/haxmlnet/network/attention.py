@@ -7,15 +7,16 @@ from torch import Tensor
 
 
 def label_attention(queries: Tensor, states: Tensor, values: Tensor, lengths: Tensor) -> Tensor:
-    """Give one vector per document and node, m_j = sum_t a_tj v_t (eq. 1): (B, C, V).
+    """Return one vector per document and node, m_j = sum_t a_tj v_t (eq. 1): (B, C, V).
 
-    In the paper the values v_t are the states h_t themselves; `LabelHead` says why they may be others.
+    In the paper the values v_t are the states h_t themselves; `LabelHead` says why they may be others. On a CPU, a
+    faster implementation stands in for this one; with `USE_CPU_ROOM = False` in `training/hardware.py` it does not.
     """
     return attention_weights(queries, states, lengths) @ values
 
 
 def attention_weights(queries: Tensor, states: Tensor, lengths: Tensor) -> Tensor:
-    """Give a_tj = softmax_t(h_t . w_j) (eq. 1): (B, C, T).
+    """Return a_tj = softmax_t(h_t . w_j) (eq. 1): (B, C, T).
 
     Queries w_j are (C, H), the same for all documents, or (B, C, H); states h_t are (B, T, H). Padding has no weight.
     """

@@ -57,7 +57,7 @@ def dropout(x: Tensor, p: float, generator: Generator | None) -> Tensor:
 
 
 def reverse_order(lengths: Tensor, width: int) -> Tensor:
-    """Give the positions (T, B) that reverse the words of each document and leave its padding in place."""
+    """Return the positions (T, B) that reverse the words of each document and leave its padding in place."""
     positions = torch.arange(width, device=lengths.device)[:, None]
     mirrored = lengths - 1 - positions
     return torch.where(mirrored >= 0, mirrored, positions)

@@ -23,8 +23,8 @@ class LabelHead(nn.Module):
         self, state_size: int, n_nodes: int, mlp_sizes: Sequence[int], own_outputs: bool, sparse_nodes: bool
     ) -> None:
         super().__init__()
-        self.queries = new_table(n_nodes, state_size, sparse_nodes)  # w_j
-        if not self.queries.weight.is_meta:  # drawing numbers that nobody keeps would import half of torch
+        self.queries = make_table(n_nodes, state_size, sparse_nodes)  # w_j
+        if not self.queries.weight.is_meta:  # initializing meta tensors would import much of torch
             nn.init.normal_(self.queries.weight, std=state_size**-0.5)
         self.first = nn.Linear(state_size, mlp_sizes[0])
         self.middle = nn.Sequential(nn.ReLU())
@@ -33,7 +33,7 @@ class LabelHead(nn.Module):
         self.last = nn.Linear(mlp_sizes[-1], 1)
         self.outputs: nn.Embedding | None = None  # u_j and b_j, side by side
         if own_outputs:
-            self.outputs = new_table(n_nodes, mlp_sizes[-1] + 1, sparse_nodes)
+            self.outputs = make_table(n_nodes, mlp_sizes[-1] + 1, sparse_nodes)
             nn.init.zeros_(self.outputs.weight)
 
     @property
@@ -42,7 +42,7 @@ class LabelHead(nn.Module):
         return self.queries.num_embeddings
 
     def forward(self, states: Tensor, lengths: Tensor, candidates: Tensor | None = None) -> Tensor:
-        """Give logits (B, N) of all nodes, or (B, C) of candidates (B, C), from states (B, T, H).
+        """Return logits (B, N) of all nodes, or (B, C) of candidates (B, C), from states (B, T, H).
 
         Candidates are node ids; -1 may stand for absent ones at the end of a row, whose logits mean nothing.
         """
@@ -52,11 +52,11 @@ class LabelHead(nn.Module):
         # The first layer is linear and attention averages, so W m_j = sum_t a_tj (W h_t): applied to the words
         # instead of to every node's average, it gives the same for a fraction of the work.
         values = self.first(states)  # (B, T, M)
-        vectors = label_attention(rows_of(self.queries, candidates), states, values, lengths)  # (B, C, M)
+        vectors = label_attention(look_up(self.queries, candidates), states, values, lengths)  # (B, C, M)
         hidden = self.middle(vectors)  # r_j
         logits: Tensor = self.last(hidden).squeeze(-1)
         if self.outputs is not None:
-            own = rows_of(self.outputs, candidates)
+            own = look_up(self.outputs, candidates)
             logits = logits + (hidden * own[..., :-1]).sum(-1) + own[..., -1]
         return logits
 
@@ -69,17 +69,17 @@ class LabelHead(nn.Module):
         nn.init.constant_(self.last.bias, math.log(rate / (1 - rate)))
 
     def start_queries(self, vectors: Tensor, strength: float) -> None:
-        """Let each node (N, W) attend from the start to words whose vectors, the end of a state, are like its own."""
+        """Add each node's word vector (N, W), times `strength`, to the word part of its query: it attends to similar words."""
         with torch.no_grad():
             self.queries.weight[:, -vectors.shape[1] :] += strength * vectors.to(self.queries.weight.device)
 
 
-def rows_of(table: nn.Embedding, candidates: Tensor | None) -> Tensor:
-    """Give all rows of a table (N, ...), or those of the candidates of each document (B, C, ...)."""
+def look_up(table: nn.Embedding, candidates: Tensor | None) -> Tensor:
+    """Return all rows of a table (N, ...), or those of the candidates of each document (B, C, ...)."""
     rows: Tensor = table.weight if candidates is None else table(candidates)
     return rows
 
 
-def new_table(n_rows: int, width: int, sparse: bool) -> nn.Embedding:
+def make_table(n_rows: int, width: int, sparse: bool) -> nn.Embedding:
     """Make a table with a row for each node, to be filled."""
     return nn.Embedding(n_rows, width, sparse=sparse, _weight=torch.empty(n_rows, width))

@@ -15,7 +15,7 @@ class LabelAttentionNetwork(nn.Module):
     """An encoder and the heads of one or more consecutive levels, which all read its states."""
 
     dtype = torch.float32
-    """What is multiplied; weights have float32 in any case."""
+    """Of matmuls; the weights are always float32."""
 
     def __init__(self, encoder: BiLSTMEncoder, heads: Sequence[LabelHead], first_level: int = 0) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class LabelAttentionNetwork(nn.Module):
         return self.encoder.words.weight.device
 
     def head(self, level: int) -> LabelHead:
-        """Give the head of a level of the tree."""
+        """Return the head of a level of the tree."""
         head = self.heads[level - self.first_level]
         assert isinstance(head, LabelHead)
         return head
@@ -45,7 +45,7 @@ class LabelAttentionNetwork(nn.Module):
         return torch.autocast(device, torch.bfloat16, enabled=device == "cuda" and self.dtype == torch.bfloat16)
 
     def encode(self, tokens: Tensor, lengths: Tensor, generator: Generator | None = None) -> Tensor:
-        """Give the states (B, T, H) that the heads read; in training, the generator decides what is dropped."""
+        """Return the states (B, T, H) that the heads read; in training, the generator decides what is dropped."""
         states: Tensor = self.encoder(tokens, lengths, generator)
         return states
 

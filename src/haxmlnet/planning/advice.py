@@ -62,7 +62,7 @@ WORTH_NAMING = 0.02
 
 
 def advise(shape: ModelShape, available: int) -> list[Change]:
-    """Give the changes that make a training fit, the gentlest first; where none does alone, those that do together.
+    """Return the changes that make a training fit, the gentlest first; where none does alone, those that do together.
 
     Where even all of them together do not, the last one says so: it does not fit.
     """

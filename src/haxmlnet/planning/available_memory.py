@@ -14,7 +14,7 @@ _GROUPS = (
 
 
 def available_memory(root: Path = Path("/")) -> int | None:
-    """Give the bytes that are free or can be freed, within the limits of a container; None: the system does not say."""
+    """Return the bytes that are free or can be freed, within the limits of a container; None: unknown."""
     known = list(_available_in_groups(root))
     kilobytes = _read_fields(root / "proc/meminfo").get("MemAvailable:")
     if kilobytes is not None:
@@ -27,7 +27,7 @@ def available_memory(root: Path = Path("/")) -> int | None:
 
 
 def _available_in_groups(root: Path) -> Iterator[int]:
-    """Give what is left in each control group that this process is in."""
+    """Return what is left in each control group that this process is in."""
     for line in (line for line in _read_lines(root / "proc/self/cgroup") if line.count(":") >= 2):
         number, controllers, path = line.split(":", 2)
         version = 0 if number == "0" else 1

@@ -11,7 +11,7 @@ from haxmlnet.evidence.attention_tree import MAX_BLOCK, STATES_OF_BLOCK
 from haxmlnet.evidence.tree_search import MAX_TOKENS, documents_per_batch
 from haxmlnet.planning.model_shape import LevelShape, ModelShape
 from haxmlnet.training.hardware import holds_weights
-from haxmlnet.training.trainer import LEAST_PART
+from haxmlnet.training.trainer import MIN_PART
 
 FLOAT = 4
 # Attention weights with their gradient, and what softmax makes of both.
@@ -25,11 +25,11 @@ ADAM_COPIES = 5
 
 
 def step_bytes(shape: ModelShape, network: Sequence[LevelShape]) -> float:
-    """Give the bytes of a training step: states, attention, and gradients on their way into the tables."""
+    """Return the bytes of a training step: states, attention, and gradients on their way into the tables."""
     hidden_size, mlp_width = shape.network.hidden_size, sum(shape.network.mlp_sizes)
     n_documents = min(shape.training.batch_size, shape.n_training)
     n_tokens = n_documents * shape.sizes.longest(shape.config.text.max_length)
-    n_parts = max(min(shape.n_threads, n_documents // LEAST_PART), 1)
+    n_parts = max(min(shape.n_threads, n_documents // MIN_PART), 1)
 
     # Word vectors with dropout and their updates; gates and states of both directions of the LSTM; states and values.
     n_floats: float = n_tokens * (8 * shape.word_size + 24 * hidden_size + 3 * shape.state_size)
@@ -52,7 +52,7 @@ def step_bytes(shape: ModelShape, network: Sequence[LevelShape]) -> float:
 
 
 def search_bytes(shape: ModelShape, network: Sequence[LevelShape], n_documents: int) -> float:
-    """Give the bytes of the search for some documents, in all threads together."""
+    """Return the bytes of the search for some documents, in all threads together."""
     mlp_sizes = shape.network.mlp_sizes
     longest = shape.sizes.longest(shape.config.text.max_length)
     most = max(shape.level_sizes[0], *(level.prediction_candidates for level in network))
@@ -71,7 +71,7 @@ def search_bytes(shape: ModelShape, network: Sequence[LevelShape], n_documents: 
 
 
 def findings_bytes(shape: ModelShape, n_documents: int) -> float:
-    """Give the bytes of what the networks found and keep of the documents that all threads examine at once."""
+    """Return the bytes of what the networks found and keep of the documents that all threads examine at once."""
     longest = shape.sizes.longest(shape.config.text.max_length)
     most_tokens = max(STATES_OF_BLOCK // shape.state_size, MAX_TOKENS)
     block_size = min(max(most_tokens // longest, 1), MAX_BLOCK)

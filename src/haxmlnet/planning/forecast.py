@@ -62,7 +62,7 @@ class Plan:
         return [] if self.fits or self.available is None else advise(self.shape, self.available)
 
     def describe(self) -> dict[str, Any]:
-        """Give all of it as plain values."""
+        """Return all of it as plain values."""
         shape, sizes, memory = self.shape, self.shape.sizes, self.memory
         return {
             "sizes": {

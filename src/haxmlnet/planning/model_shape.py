@@ -14,7 +14,7 @@ import numpy as np
 from haxmlnet.config import Config, NetworkConfig, TrainingConfig, haxmlnet_config
 from haxmlnet.data.cores import count_cores
 from haxmlnet.evidence.classifier_tree import coarsen, gains_from_held_out
-from haxmlnet.evidence.fold import held_out_size
+from haxmlnet.evidence.fold import count_held_out
 from haxmlnet.evidence.fusion import MIN_DOCUMENTS
 from haxmlnet.evidence.nearest_documents import HEAVIEST
 from haxmlnet.planning.sizes import DataSizes
@@ -55,7 +55,7 @@ class ModelShape:
     """Whether checkpoints are written, and the best weights so far with them."""
 
     def with_settings(self, **changes: Any) -> ModelShape:
-        """Give the shape with some settings changed."""
+        """Return the shape with some settings changed."""
         return dataclasses.replace(self, settings={**self.settings, **changes})
 
     @cached_property
@@ -83,7 +83,7 @@ class ModelShape:
     @property
     def n_held_out(self) -> int:
         """Documents held out for validation."""
-        return held_out_size(self.sizes.n_documents, self.config)
+        return count_held_out(self.sizes.n_documents, self.config)
 
     @property
     def n_training(self) -> int:

@@ -24,14 +24,14 @@ from haxmlnet.ranking import ABSENT, Ranking
 from haxmlnet.training.candidates import CandidateSource
 from haxmlnet.training.hardware import training_threads
 from haxmlnet.training.loss import TrainingData
-from haxmlnet.training.trainer import LEAST_PART, Trainer
+from haxmlnet.training.trainer import MIN_PART, Trainer
 
 # The time of a step does not depend on the rows of a table, of which it touches few.
-MOST_ROWS = 50_000
-LEAST_STEPS, MOST_STEPS = 1, 8
+MAX_ROWS = 50_000
+MIN_STEPS, MAX_STEPS = 1, 8
 TRAINING_SECONDS = 5.0
 SEARCH_SECONDS = 1.5
-MOST_SEARCHED = 4096
+MAX_SEARCHED = 4096
 
 
 class NetworkTimes(NamedTuple):
@@ -47,23 +47,23 @@ def time_networks(shape: ModelShape) -> NetworkTimes:
         networks = [make_network(shape, levels) for levels in shape.networks]
         steps = [_time_step(shape, network, TRAINING_SECONDS / len(networks)) for network in networks]
 
-        n_documents = LEAST_PART * torch.get_num_threads()
+        n_documents = MIN_PART * torch.get_num_threads()
         while True:
-            tokens, above, seconds = draw_tokens(shape, n_documents, MOST_ROWS), None, []
+            tokens, above, seconds = draw_tokens(shape, n_documents, MAX_ROWS), None, []
             for network in networks:
                 started = time.perf_counter()
                 above = search_network(network, shape.tree, tokens, above, shape.config.search.beam)
                 seconds.append(time.perf_counter() - started)
-            if sum(seconds) > SEARCH_SECONDS / 4 or n_documents >= MOST_SEARCHED:
+            if sum(seconds) > SEARCH_SECONDS / 4 or n_documents >= MAX_SEARCHED:
                 return NetworkTimes(steps, [taken / n_documents for taken in seconds])
             n_documents *= 4
 
 
 def make_network(shape: ModelShape, levels: Sequence[LevelShape]) -> LabelAttentionNetwork:
-    """Make an untrained network whose tables are cut to MOST_ROWS: nodes share rows."""
-    words = torch.randn(min(shape.vocabulary, MOST_ROWS), shape.word_size)
+    """Make an untrained network whose tables are cut to MAX_ROWS: nodes share rows."""
+    words = torch.randn(min(shape.vocabulary, MAX_ROWS), shape.word_size)
     # All nodes of the first level are scored, so its tables stay whole.
-    most = max(MOST_ROWS, shape.level_sizes[0])
+    most = max(MAX_ROWS, shape.level_sizes[0])
     n_rows = [min(nodes, most) for nodes in shape.level_sizes]
     own_levels = range(levels[0].level, levels[-1].level + 1)
     network = new_network(words, make_even_tree(n_rows), own_levels, Run(shape.config))
@@ -81,16 +81,16 @@ def make_network(shape: ModelShape, levels: Sequence[LevelShape]) -> LabelAttent
 def _time_step(shape: ModelShape, network: LabelAttentionNetwork, seconds: float) -> float:
     """Time a step; where a whole one takes too long, the smallest that keeps all threads busy stands for it."""
     whole = min(shape.training.batch_size, shape.n_training)
-    size = min(LEAST_PART * torch.get_num_threads(), whole)
+    size = min(MIN_PART * torch.get_num_threads(), whole)
     step = _time_training(shape, network, size, seconds / 2)
-    if whole > size and (LEAST_STEPS + 1) * step * whole / size <= seconds:
+    if whole > size and (MIN_STEPS + 1) * step * whole / size <= seconds:
         size, step = whole, _time_training(shape, network, whole, seconds / 2)
     return step * whole / size
 
 
 def _time_training(shape: ModelShape, network: LabelAttentionNetwork, batch_size: int, seconds: float) -> float:
-    """Give the median time of some steps, on random documents."""
-    sizes, n_documents, n_negatives = shape.sizes, batch_size * (MOST_STEPS + 2), shape.training.hard_negatives
+    """Return the median time of some steps, on random documents."""
+    sizes, n_documents, n_negatives = shape.sizes, batch_size * (MAX_STEPS + 2), shape.training.hard_negatives
     targets = shape.tree.lift(draw_targets(sizes.n_labels, sizes.labels_per_document, n_documents))
     sources = [
         CandidateSource(targets[level], targets[level - 1], shape.tree, level, shape.training.candidates)
@@ -105,7 +105,7 @@ def _time_training(shape: ModelShape, network: LabelAttentionNetwork, batch_size
         first = np.random.default_rng(1).integers(0, n_above, (n_documents, 1))
         nodes = ((first + np.arange(width) * (n_above // width)) % n_above).astype(np.int32)  # all different
         predicted = Ranking(nodes, np.ones(nodes.shape, np.float32), None, n_above)
-    tokens = draw_tokens(shape, n_documents, MOST_ROWS)
+    tokens = draw_tokens(shape, n_documents, MAX_ROWS)
     data = TrainingData(tokens, [targets[level] for level in network.levels], sources, predicted, n_negatives)
 
     clock = _StepClock(seconds)
@@ -136,7 +136,7 @@ class _StepClock(Progress):
             self.ends.append(time.perf_counter())
             # The first step also allocates and compiles.
             n_timed = len(self.ends) - 2
-            if n_timed >= MOST_STEPS or (n_timed >= LEAST_STEPS and self.ends[-1] - self.ends[0] > self.seconds):
+            if n_timed >= MAX_STEPS or (n_timed >= MIN_STEPS and self.ends[-1] - self.ends[0] > self.seconds):
                 raise _EnoughSteps
 
         yield advance

@@ -110,15 +110,15 @@ class DataSizes:
         return min(n_words, config.vocabulary_size + FIRST_WORD_ID)
 
     def mean_length(self, max_length: int) -> float:
-        """Give the mean length of a document in words, truncated to `max_length`."""
+        """Return the mean length of a document in words, truncated to `max_length`."""
         return float(np.minimum(self.lengths, max_length).mean())
 
     def longest(self, max_length: int) -> int:
-        """Give the length of the longest document in words, truncated to `max_length`."""
+        """Return the length of the longest document in words, truncated to `max_length`."""
         return int(min(self.lengths.max(initial=1), max_length))
 
     def distinct_words(self, vocabulary: int) -> float:
-        """Give the mean number of distinct words of a document: entries in its row of TF-IDF."""
+        """Return the mean number of distinct words of a document: entries in its row of TF-IDF."""
         if self.word_shares is not None:
             return float(self.word_shares[:vocabulary].sum())
         mean = float(self.lengths.mean())

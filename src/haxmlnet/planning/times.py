@@ -70,7 +70,7 @@ class Times:
         yield "together", self.training
 
     def describe(self) -> dict[str, Any]:
-        """Give the parts and their sum as plain values."""
+        """Return the parts and their sum as plain values."""
         return {**asdict(self), "training": self.training}
 
 

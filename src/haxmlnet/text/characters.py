@@ -38,7 +38,7 @@ class CharacterRuns(NamedTuple):
 
 
 class CharacterTable(NamedTuple):
-    """What each code point becomes when a text is normalised, lower-cased and split."""
+    """What each code point becomes when a text is normalized, lower-cased and split."""
 
     lower: NDArray[np.uint8]  # (256,) the letter an ASCII character becomes; 0 for separators and from 128 on
     entries: NDArray[np.uint32]  # (N_CODE_POINTS,) of kind SEVERAL: where in `sequences` the entries stand

@@ -33,7 +33,7 @@ def prepare(
     cache: str | Path | None = None,
     progress: Progress | None = None,
 ) -> PreparedCorpus:
-    """Read labelled documents in pieces into memory-mapped arrays of word and label ids, to fit models on.
+    """Read labeled documents in pieces into memory-mapped arrays of word and label ids, to fit models on.
 
     The source is a file, a directory, or a table in memory (pandas, polars, Arrow, `datasets`). They are written to
     `directory`. Without one, files are kept in the cache (by default in the user's cache folder), where the same

@@ -61,10 +61,10 @@ def _write_character(text: Any, used: Any, code_point: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def find_unnormalised(data: Any, bounds: Any, rows: Any, first_ranks: Any, last_ranks: Any) -> Any:
+def find_unnormalized(data: Any, bounds: Any, rows: Any, first_ranks: Any, last_ranks: Any) -> Any:
     """Find the documents, among some rows, with characters that NFKC composes or reorders.
 
-    In all the others, each character can be normalised by itself.
+    In all the others, each character can be normalized by itself.
     """
     found = np.zeros(len(rows), np.bool_)
     for i, document in enumerate(rows):

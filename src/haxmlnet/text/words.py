@@ -1,4 +1,4 @@
-"""`split_texts`: texts to normalised words, as arrays of bytes."""
+"""`split_texts`: texts to normalized words, as arrays of bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tokenizers import normalizers
 
 from haxmlnet.errors import DataError
 from haxmlnet.text.characters import character_table
-from haxmlnet.text.utf8_kernels import count_non_ascii, find_unnormalised, hash_words, split_words
+from haxmlnet.text.utf8_kernels import count_non_ascii, find_unnormalized, hash_words, split_words
 
 # A character that is not ASCII becomes at most so many bytes and words for each byte of it: see the tests.
 MAX_BYTES_PER_BYTE = 11
@@ -37,7 +37,7 @@ class Words(NamedTuple):
 def split_texts(texts: Sequence[str]) -> tuple[Words, NDArray[np.int64]]:
     """Normalise (NFKC), lower-case and split texts; return the words of all, and the number of words of each."""
     table = character_table()
-    data, bounds = _encode_normalised(texts)
+    data, bounds = _encode_normalized(texts)
     n_non_ascii = int(count_non_ascii(data))
     n_ascii = len(data) - n_non_ascii
     text = np.empty(n_ascii + MAX_BYTES_PER_BYTE * n_non_ascii, np.uint8)
@@ -49,7 +49,7 @@ def split_texts(texts: Sequence[str]) -> tuple[Words, NDArray[np.int64]]:
     return Words(text, ends[:n_words], hashes[:n_words]), lengths
 
 
-def _encode_normalised(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def _encode_normalized(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Encode the texts as UTF-8, and those in NFKC that the kernel cannot normalise character by character."""
     try:
         encoded = list(map(str.encode, texts))
@@ -60,12 +60,12 @@ def _encode_normalised(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray
     data, bounds = _concatenate(encoded)
     rows = np.array([row for row, text in enumerate(texts) if not text.isascii()], np.int64)
     table = character_table()
-    unnormalised = rows[find_unnormalised(data, bounds, rows, table.first_ranks, table.last_ranks)].tolist()
-    if not unnormalised:
+    unnormalized = rows[find_unnormalized(data, bounds, rows, table.first_ranks, table.last_ranks)].tolist()
+    if not unnormalized:
         return data, bounds
 
     normalise = normalizers.NFKC().normalize_str
-    for row in unnormalised:
+    for row in unnormalized:
         # Nothing joins a space or moves across it, and the library is slow for every character.
         parts = [part if part.isascii() else normalise(part) for part in texts[row].split(" ")]
         encoded[row] = " ".join(parts).encode()

@@ -36,7 +36,7 @@ class CandidateSource:
     """Most candidates of a document, c."""
 
     def draw(self, rows: NDArray[np.int64], wrong: NDArray[np.int32], rng: np.random.Generator) -> Candidates:
-        """Give the candidates of some documents: all true nodes, and children of true parents and of others (B, W).
+        """Return the candidates of some documents: all true nodes, and children of true parents and of others (B, W).
 
         Past the limit, wrong candidates are kept at random.
         """

@@ -33,7 +33,8 @@ LEFTOVERS = (f"{IDENTITY}.tmp", "*.safetensors.tmp", ".tmp??????")
 class Checkpoints:
     """A directory with the finished parts of a training and the latest state of the unfinished one.
 
-    A part is named (for example `tree 0 level 1`). Each write goes to a temporary name and is renamed.
+    Training skips finished parts, and `Trainer.run` continues the unfinished one; both ask here. A part is named (for
+    example `tree 0 level 1`). Each write goes to a temporary name and is renamed.
     """
 
     directory: Path
@@ -64,7 +65,7 @@ class Checkpoints:
         return cls(path, seconds)
 
     def finished(self, part: str) -> dict[str, NDArray[Any]] | None:
-        """Give the arrays of a finished part, or None."""
+        """Return the arrays of a finished part, or None."""
         file = self.directory / f"{part}.safetensors"
         return read_arrays(file) if file.exists() else None
 
@@ -75,7 +76,7 @@ class Checkpoints:
         self._drop_weights(part, but=0)
 
     def due(self) -> bool:
-        """Say whether it is time for the next state."""
+        """Return whether it is time for the next state."""
         return time.monotonic() - self._written >= max(self.seconds, MAX_SHARE * self._cost)
 
     def save_state(self, part: str, arrays: Mapping[str, NDArray[Any]], weights_step: int = 0) -> None:
@@ -87,7 +88,7 @@ class Checkpoints:
         self._cost = self._written - started if self.seconds > 0 else 0.0
 
     def state(self, part: str) -> dict[str, NDArray[Any]] | None:
-        """Give the latest state of an unfinished part, or None."""
+        """Return the latest state of an unfinished part, or None."""
         file = self._state_file(part)
         return read_arrays(file) if file.exists() else None
 
@@ -137,7 +138,7 @@ class Checkpoints:
 def training_identity(
     settings: Mapping[str, Any], corpus_digest: str, validation: Iterable[NDArray[Any]], vectors: str | None = None
 ) -> dict[str, str]:
-    """Give checksums of all that decides the outcome of a training, the file of word vectors among it.
+    """Return checksums of all that decides the outcome of a training, the file of word vectors among it.
 
     A training that is resumed must have the same.
     """

@@ -1,4 +1,4 @@
-"""Where the work runs: the device, the dtype, the threads, and whether a processor gets the fast forms of `cpu`.
+"""Where the work runs: the device, the dtype, the threads, and whether a CPU gets the fast forms of `cpu`.
 
 No other module knows `cpu`, which is faster but not needed: with `USE_CPU_ROOM` off, or without that room, networks are
 those of `network` on every device.
@@ -34,7 +34,7 @@ Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 
 
 def choose_device(name: str) -> torch.device:
-    """Turn a setting into a device; `auto` takes CUDA, else Apple's MPS, else the processor."""
+    """Turn a setting into a device; `auto` takes CUDA, else Apple's MPS, else the CPU."""
     available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
         name = next(device for device in ("cuda", "mps", "cpu") if available[device])
@@ -43,7 +43,7 @@ def choose_device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def choose_device_or_other(name: str) -> torch.device:
+def choose_available_device(name: str) -> torch.device:
     """Take the device a model was made for, or what this machine has instead."""
     try:
         return choose_device(name)
@@ -52,7 +52,7 @@ def choose_device_or_other(name: str) -> torch.device:
 
 
 def uses_cpu_room(device: torch.device) -> bool:
-    """Say whether what runs on a device has its fast form."""
+    """Return whether what runs on a device has its fast form."""
     return USE_CPU_ROOM and device.type == "cpu"
 
 
@@ -65,36 +65,36 @@ def choose_dtype(precision: str, device: torch.device) -> torch.dtype:
 
 
 def place(network: LabelAttentionNetwork, device: torch.device, precision: str) -> LabelAttentionNetwork:
-    """Move a network to its device, for training as for prediction; on a processor, give it its fast form."""
+    """Move a network to its device, for training as for prediction; on a CPU, give it its fast form."""
     network.to(device)
     network.dtype = choose_dtype(precision, device)
     return cpu.accelerate(network, network.dtype) if uses_cpu_room(device) else network
 
 
 def lazy_adam(table: Tensor, row_moments: bool) -> LazyAdam:
-    """Give the optimizer of a table: with `row_moments` in a quarter of the memory beside the weights."""
+    """Return the optimizer of a table: with `row_moments` in a quarter of the memory beside the weights."""
     if not uses_cpu_room(table.device):
         return RowAdam(table, RowSums()) if row_moments else TableAdam(table)
     return RowAdam(table, cpu.FastRowSums(table), cpu.lazy_zeros) if row_moments else cpu.FastTableAdam(table)
 
 
 def moment_bytes(n_numbers: int) -> int:
-    """Give the bytes of each of the two moments of a table's number on a processor."""
+    """Return the bytes of each of the two moments of a table's number on a CPU."""
     return 2 if USE_CPU_ROOM and cpu.has_bfloat16_moments(n_numbers) else 4
 
 
 def holds_weights(n_weights: int) -> bool:
-    """Say whether attention on a processor holds so many weights of a batch; if not, it goes by document."""
+    """Return whether attention on a CPU holds so many weights of a batch; if not, it goes by document."""
     return not USE_CPU_ROOM or n_weights <= cpu.MAX_HELD_WEIGHTS
 
 
 def workers(n_workers: int) -> AbstractContextManager[Map]:
-    """Give a `map` that works in so many threads, which share the processor threads of torch; one: no threads."""
+    """Return a `map` that works in so many threads, which share the CPU threads of torch; one: no threads."""
     return cpu.workers(n_workers) if USE_CPU_ROOM else nullcontext(map)
 
 
 def side_by_side(jobs: Sequence[Callable[[], R]]) -> list[R]:
-    """Run the few jobs of a single document, without gradients, in two threads; give their results in order."""
+    """Run the few jobs of a single document, without gradients, in two threads; return their results in order."""
     return cpu.side_by_side(jobs) if USE_CPU_ROOM else [torch.inference_mode()(job)() for job in jobs]
 
 
@@ -111,14 +111,14 @@ def kept_memory(device: torch.device) -> Iterator[None]:
 
 
 def give_memory_back() -> None:
-    """Give what the process has freed back to the system."""
+    """Return what the process has freed back to the system."""
     if USE_CPU_ROOM:
         cpu.give_memory_back()
 
 
 @contextmanager
-def processor_threads(n_jobs: int | None) -> Iterator[None]:
-    """Use so many processor threads inside the block; none: all cores."""
+def cpu_threads(n_jobs: int | None) -> Iterator[None]:
+    """Use so many CPU threads inside the block; none: all cores."""
     before_torch, before_numba = torch.get_num_threads(), numba.get_num_threads()
     n_threads = n_jobs or count_cores()
     torch.set_num_threads(n_threads)
@@ -141,5 +141,5 @@ def training_threads(n_jobs: int | None) -> Iterator[None]:
 
     Finding those libraries takes milliseconds, too long for the prediction of one document.
     """
-    with threadpool_limits(n_jobs or count_cores()), processor_threads(n_jobs):
+    with threadpool_limits(n_jobs or count_cores()), cpu_threads(n_jobs):
         yield

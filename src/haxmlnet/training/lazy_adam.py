@@ -16,7 +16,7 @@ from torch import Tensor
 
 DECAYS = 0.9, 0.999
 EPSILON = 1e-8
-LEAST_SQUARE = 1e-30  # of a row without gradient
+MIN_SQUARE = 1e-30  # of a row without gradient
 
 
 class Sums(Protocol):
@@ -26,7 +26,7 @@ class Sums(Protocol):
     sums: Tensor  # (R, columns)
 
     def jobs(self, parts: Sequence[Tensor]) -> list[Callable[[], float]]:
-        """Give the work of adding sparse gradients up, in jobs that each give a norm."""
+        """Return the work of adding sparse gradients up, in jobs that each give a norm."""
 
     def clear(self) -> None:
         """Let go of the gradients."""
@@ -40,13 +40,13 @@ class LazyAdam(Protocol):
         """The gradients of a batch."""
 
     def step_jobs(self, rate: float, shrink: float) -> list[Callable[[], None]]:
-        """Give the work of a step along the gradients times `shrink`, in jobs."""
+        """Return the work of a step along the gradients times `shrink`, in jobs."""
 
     def state(self) -> dict[str, Any]:
-        """Give what a checkpoint needs."""
+        """Return what a checkpoint needs."""
 
     def load(self, state: dict[str, Tensor]) -> None:
-        """Take back what `state` gave."""
+        """Restore what `state` returned."""
 
 
 class RowSums:
@@ -60,7 +60,7 @@ class RowSums:
         self.rows, self.sums = torch.empty(0, dtype=torch.int64), torch.empty(0)
 
     def jobs(self, parts: Sequence[Tensor]) -> list[Callable[[], float]]:
-        """Give the work of adding sparse gradients up."""
+        """Return the work of adding sparse gradients up."""
 
         def add_up() -> float:
             total: Tensor = sum(parts[1:], start=parts[0]).coalesce()
@@ -78,7 +78,7 @@ class TableAdam:
         self.means, self.squares = torch.zeros_like(table), torch.zeros_like(table)
 
     def step_jobs(self, rate: float, shrink: float) -> list[Callable[[], None]]:
-        """Give the work of a step along the gradients times `shrink`."""
+        """Return the work of a step along the gradients times `shrink`."""
         self.n_steps += 1
         return [partial(self._step, rate, shrink)]
 
@@ -92,11 +92,11 @@ class TableAdam:
         self.table.index_add_(0, rows, means.div_(squares.sqrt_().add_(EPSILON)), alpha=-size)
 
     def state(self) -> dict[str, Any]:
-        """Give what a checkpoint needs, by the names that torch's optimizers use."""
+        """Return what a checkpoint needs, by the names that torch's optimizers use."""
         return {"step": self.n_steps, "exp_avg": self.means, "exp_avg_sq": self.squares} if self.n_steps else {}
 
     def load(self, state: dict[str, Tensor]) -> None:
-        """Take back what `state` gave, here or on another device."""
+        """Restore what `state` returned, here or on another device."""
         self.n_steps = int(state["step"])
         self.means.copy_(from_bits(state["exp_avg"]))
         self.squares.copy_(from_bits(state["exp_avg_sq"]))
@@ -117,7 +117,7 @@ class RowAdam:
         """How much larger the squares of a column are than those of its row on average."""
 
     def step_jobs(self, rate: float, shrink: float) -> list[Callable[[], None]]:
-        """Give the work of a step along the gradients times `shrink`: one job, as all rows share the columns."""
+        """Return the work of a step along the gradients times `shrink`: one job, as all rows share the columns."""
         self.n_steps += 1
         return [partial(self._step, rate, shrink)]
 
@@ -127,7 +127,7 @@ class RowAdam:
         means = self.means[rows].float().mul_(decay).add_(values, alpha=1 - decay)
         squares = values.square_()
         of_rows = squares.mean(dim=1)
-        of_columns = squares.div_(of_rows.clamp_min(LEAST_SQUARE)[:, None]).mean(dim=0)
+        of_columns = squares.div_(of_rows.clamp_min(MIN_SQUARE)[:, None]).mean(dim=0)
         self.shares.mul_(square_decay).add_(of_columns, alpha=1 - square_decay)
         of_rows = self.squares[rows].mul_(square_decay).add_(of_rows, alpha=1 - square_decay)
         self.means[rows], self.squares[rows] = means.to(torch.bfloat16), of_rows
@@ -137,14 +137,14 @@ class RowAdam:
         self.table.index_add_(0, rows, steps, alpha=-rate / (1 - decay**self.n_steps))
 
     def state(self) -> dict[str, Any]:
-        """Give what a checkpoint needs, in dtypes that every format of files knows."""
+        """Return what a checkpoint needs, in dtypes that every format of files knows."""
         if not self.n_steps:
             return {}
         means = self.means.view(torch.int16)
         return {"step": self.n_steps, "means": means, "squares": self.squares, "shares": self.shares}
 
     def load(self, state: dict[str, Tensor]) -> None:
-        """Take back what `state` gave."""
+        """Restore what `state` returned."""
         self.n_steps = int(state["step"])
         self.means.copy_(from_bits(state["means"]))
         self.squares.copy_(state["squares"])
@@ -152,5 +152,5 @@ class RowAdam:
 
 
 def from_bits(moments: Tensor) -> Tensor:
-    """Give moments that were saved as the bits of bfloat16."""
+    """Return moments that were saved as the bits of bfloat16."""
     return moments.view(torch.bfloat16) if moments.dtype == torch.int16 else moments

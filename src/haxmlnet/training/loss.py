@@ -35,7 +35,7 @@ class TrainingData:
     def candidates(
         self, index: int, rows: NDArray[np.int64], wrong: NDArray[np.int32], rng: np.random.Generator
     ) -> Candidates:
-        """Give the candidates and targets of some documents on one of the levels."""
+        """Return the candidates and targets of some documents on one of the levels."""
         source = self.sources[index]
         if source is not None:
             return source.draw(rows, wrong, rng)
@@ -43,13 +43,13 @@ class TrainingData:
         return Candidates(np.broadcast_to(np.arange(targets.shape[1]), targets.shape), targets)
 
     def predicted_above(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Give the best nodes (B, W) that the network above predicts; W is 0 where there are none."""
+        """Return the best nodes (B, W) that the network above predicts; W is 0 where there are none."""
         if self.predicted is None:
             return np.zeros((len(rows), 0), np.int32)
         return self.predicted.ids[rows, : self.hard_negatives]
 
     def positive_rate(self, index: int, rows: NDArray[np.int64]) -> float:
-        """Estimate on some documents how many of the candidates of a level are right."""
+        """Estimate from some documents the share of a level's candidates that are true."""
         rng = np.random.default_rng(0)
         wrong = self.predicted_above(rows)
         source = self.sources[index]
@@ -79,7 +79,7 @@ def batch_loss(network: LabelAttentionNetwork, data: TrainingData, rows: NDArray
             targets, present = (torch.from_numpy(x).to(device) for x in (batch.targets, batch.ids != ABSENT))
             total = total + document_losses(logits, targets, present).sum()
             if index < len(network.heads) - 1:
-                wrong = best_wrong(logits.detach(), batch, targets, present, data.hard_negatives)
+                wrong = find_best_wrong(logits.detach(), batch, targets, present, data.hard_negatives)
     return total
 
 
@@ -92,8 +92,10 @@ def document_losses(logits: Tensor, targets: Tensor, present: Tensor) -> Tensor:
     return losses.sum(dim=1) / present.sum(dim=1).clamp(min=1)
 
 
-def best_wrong(logits: Tensor, batch: Candidates, targets: Tensor, present: Tensor, n_wrong: int) -> NDArray[np.int32]:
-    """Give the wrong nodes (B, W) with the highest logits."""
+def find_best_wrong(
+    logits: Tensor, batch: Candidates, targets: Tensor, present: Tensor, n_wrong: int
+) -> NDArray[np.int32]:
+    """Return the wrong nodes (B, W) with the highest logits."""
     n_wrong = min(n_wrong, logits.shape[1])
     if n_wrong == 0:
         return np.zeros((len(logits), 0), np.int32)

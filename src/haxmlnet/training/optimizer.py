@@ -53,7 +53,7 @@ class Optimizer:
             table.sums.clear()
 
     def _set_gradients(self, parts: Sequence[Sequence[Tensor]]) -> float:
-        """Add the parts of the dense gradients up, and give their norm."""
+        """Add the parts of the dense gradients up, and return their norm."""
         norms = [0.0]
         for weight, own in zip(self.dense, parts, strict=True):
             weight.grad = sum(own[1:], start=own[0]) if own else None
@@ -83,7 +83,7 @@ class Optimizer:
         self.tables.clear()
 
     def tensors(self) -> dict[str, Tensor]:
-        """Give the whole state as named tensors, for a checkpoint."""
+        """Return the whole state as named tensors, for a checkpoint."""
         state = {"mean_norm": torch.tensor(self.mean_norm, dtype=torch.float64)}
         for i, values in self.adam.state_dict()["state"].items():
             state |= {f"0.{i}.{name}": value for name, value in values.items()}
@@ -92,7 +92,7 @@ class Optimizer:
         return state
 
     def load_tensors(self, state: dict[str, Tensor]) -> None:
-        """Take back what `tensors` gave."""
+        """Restore what `tensors` returned."""
         self.mean_norm = float(state["mean_norm"])
         parts: dict[int, dict[int, dict[str, Tensor]]] = {}
         for key, value in state.items():
@@ -105,8 +105,8 @@ class Optimizer:
                 table.load(parts[p][0])
 
 
-def step_scale(step: int, n_steps: int, warmup: float, final: float) -> float:
-    """Give the fraction of the learning rate at a step: a linear rise, then a linear fall."""
+def scale_learning_rate(step: int, n_steps: int, warmup: float, final: float) -> float:
+    """Return the fraction of the learning rate at a step: a linear rise, then a linear fall."""
     n_warmup = int(warmup * n_steps)
     if step < n_warmup:
         return (step + 1) / (n_warmup + 1)

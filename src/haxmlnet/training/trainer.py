@@ -23,10 +23,10 @@ from haxmlnet.progress import Progress
 from haxmlnet.training.checkpoints import Checkpoints
 from haxmlnet.training.hardware import Map, give_memory_back, kept_memory, uses_cpu_room, workers
 from haxmlnet.training.loss import TrainingData, batch_loss
-from haxmlnet.training.optimizer import Optimizer, step_scale
+from haxmlnet.training.optimizer import Optimizer, scale_learning_rate
 
 # Documents in one part of a batch: with fewer, matrices get too small to be multiplied fast.
-LEAST_PART = 16
+MIN_PART = 16
 
 
 @dataclass
@@ -54,14 +54,14 @@ class Trainer:
         self.best: dict[str, Tensor] = {}
         self.average: dict[str, Tensor] = {}
         self.optimizer = Optimizer(
-            self.network, lazy_tables(self.network), self.config.learning_rate, self.config.row_moments
+            self.network, find_sparse_tables(self.network), self.config.learning_rate, self.config.row_moments
         )
         self.batches_per_epoch = -(-len(self.data.tokens) // self.config.batch_size)
         all_steps = self.config.epochs * self.batches_per_epoch
         self.n_steps = min(all_steps, self.config.max_steps or all_steps)
 
     def run(self) -> float:
-        """Train from the latest checkpoint, or from the start, to the end; give the best nDCG@5."""
+        """Train from the latest checkpoint, or from the start, to the end; return the best nDCG@5."""
         state = self.checkpoints.state(self.name) if self.checkpoints is not None else None
         if state is not None:
             self._load_state(state)
@@ -121,7 +121,7 @@ class Trainer:
         value = sum(losses)
         if not math.isfinite(value):
             raise HaxmlnetError(f"{self.name}: the loss is {value} at batch {self.step}. Lower the learning rate.")
-        scale = step_scale(self.step, self.n_steps, self.config.warmup, self.config.lr_final_ratio)
+        scale = scale_learning_rate(self.step, self.n_steps, self.config.warmup, self.config.lr_final_ratio)
         self.optimizer.step(gradients, scale, self.config.adaptive_clip, self.map)
         return value
 
@@ -182,17 +182,17 @@ class Trainer:
 
 
 def n_parts(n_documents: int, device: torch.device) -> int:
-    """Say into how many parts a batch is split: one for each thread of the processor, none too small."""
-    return max(min(torch.get_num_threads(), n_documents // LEAST_PART), 1) if uses_cpu_room(device) else 1
+    """Return into how many parts a batch is split: one for each thread of the CPU, none too small."""
+    return max(min(torch.get_num_threads(), n_documents // MIN_PART), 1) if uses_cpu_room(device) else 1
 
 
-def lazy_tables(network: nn.Module) -> list[Tensor]:
+def find_sparse_tables(network: nn.Module) -> list[Tensor]:
     """Find the tables whose gradients are sparse."""
     return [m.weight for m in network.modules() if isinstance(m, nn.Embedding) and m.sparse]
 
 
 def numpy_arrays(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
-    """Give tensors as arrays, which share their memory where they are on the processor."""
+    """Return tensors as arrays, which share their memory where they are on the CPU."""
     return {name: value.detach().cpu().numpy() for name, value in tensors.items()}
 
 

@@ -5,7 +5,7 @@ One split of a set of labels, as in the paper:
 1. Two random labels are the first centres.
 2. Each label gets the difference of its cosine similarities to the two centres.
 3. Sorted by that difference, the first half goes left and the rest goes right: sizes differ by at most one.
-4. The normalised sum of the features of each half is its new centre.
+4. The normalized sum of the features of each half is its new centre.
 5. Steps 2 to 4 are repeated until the mean similarity of labels to their centres gains less than a threshold.
 
 Two additions find better splits at the same cost: the best of four random pairs of labels is taken, and a large

@@ -1,4 +1,4 @@
-"""Label features: the normalised sum of the TF-IDF vectors of a label's documents (PIFA)."""
+"""Label features: the normalized sum of the TF-IDF vectors of a label's documents (PIFA)."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class LabelTree:
         return levels
 
     def lift(self, Y: sp.csr_array | sp.csr_matrix) -> list[sp.csr_array]:
-        """Turn 0/1 targets (documents x labels) into those of every level, coarsest first, `Y` itself last.
+        """Turn 0/1 targets Y (documents x labels) into those of every level, coarsest first, `Y` itself last.
 
         A node is a target if one of its children is: a document's true groups are the groups of its true labels.
         Indices are sorted and unique.

@@ -1,6 +1,6 @@
 """The loops of balanced 2-means over the rows of a sparse matrix, compiled by numba.
 
-The centre of a half is the normalised sum of its labels' features. A label is assigned by the difference of its
+The centre of a half is the normalized sum of its labels' features. A label is assigned by the difference of its
 cosine similarities to the two centres: one dot product with the difference of the centres, here the direction.
 The similarities of all labels to their own centres add up to the norms of the two sums.
 """

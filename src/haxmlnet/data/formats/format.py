@@ -58,5 +58,5 @@ class Format(NamedTuple):
 
     @property
     def is_sparse(self) -> bool:
-        """Say whether the files hold features instead of texts."""
+        """Return whether the files hold features instead of texts."""
         return self.read_features is not None

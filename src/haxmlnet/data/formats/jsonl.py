@@ -22,7 +22,7 @@ from haxmlnet.errors import DataError
 
 Record = dict[str, Any]
 _DECODER = msgspec.json.Decoder(Record)
-_BLOCK_SIZE = 1 << 16  # larger blocks leave the processor's cache before they are used
+_BLOCK_SIZE = 1 << 16  # larger blocks leave the CPU's cache before they are used
 
 
 def read_jsonl(source: Source, options: ReadOptions, with_labels: bool) -> Iterator[Document | DataError]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from haxmlnet.data.formats.sparse_line_kernels import Layout, ParsedLines
 
-LARGEST_SIZE = 2**31 - 1
+MAX_SIZE = 2**31 - 1
 _ROWS_AT_ONCE = 10_000
 
 
@@ -50,8 +50,8 @@ def read_header(source: Source, *names: str) -> list[int]:
         raise source.error(f"{wanted}, got {_show_bytes(line)}. Write {len(names)} integers.", 1)
     # int() takes quadratic time: numbers of that many digits are wrong anyway.
     numbers = [int(word[:11]) for word in words]
-    if max(numbers[1:]) > LARGEST_SIZE:
-        raise source.error(f"{wanted}, at most {LARGEST_SIZE}, got {_show_bytes(line)}. Fix it.", 1)
+    if max(numbers[1:]) > MAX_SIZE:
+        raise source.error(f"{wanted}, at most {MAX_SIZE}, got {_show_bytes(line)}. Fix it.", 1)
     return numbers
 
 
@@ -103,7 +103,7 @@ def _join_parts(parts: list[ParsedLines], layout: Layout) -> Rows:
 
     def make_matrix(starts: list[Any], columns: Any, values: Any, n_columns: int) -> sp.csr_array:
         bounds = np.concatenate([[0], *(np.diff(part) for part in starts)], dtype=np.int64).cumsum()
-        width = n_columns if n_columns < LARGEST_SIZE else int(columns.max(initial=-1)) + 1
+        width = n_columns if n_columns < MAX_SIZE else int(columns.max(initial=-1)) + 1
         return sp.csr_array((values, columns, bounds), shape=(len(bounds) - 1, width))
 
     columns = np.concatenate([np.zeros(0, np.int32), *(part.indices for part in parts)])

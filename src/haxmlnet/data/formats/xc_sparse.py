@@ -25,7 +25,7 @@ from haxmlnet.data.formats.format import Format
 from haxmlnet.data.formats.label_name_files import NAME_FILE, read_names_beside, select_new_names
 from haxmlnet.data.formats.source import Source, bare_name, count_mismatch, open_source, require_beside
 from haxmlnet.data.formats.sparse_rows import (
-    LARGEST_SIZE,
+    MAX_SIZE,
     Rows,
     check_n_rows,
     read_header,
@@ -46,7 +46,7 @@ def read_xc_sparse(source: Source, options: ReadOptions, with_labels: bool, repo
     from haxmlnet.data.formats.sparse_line_kernels import Layout
 
     n_rows, n_features, n_labels = read_header(source, "documents", "features", "labels")
-    layout = Layout(n_features, n_labels if with_labels else LARGEST_SIZE)
+    layout = Layout(n_features, n_labels if with_labels else MAX_SIZE)
     rows = check_n_rows(source, read_rows(source, layout, options, report), n_rows)
     return rows.to_corpus(source, read_names_beside(source.path, n_labels) if with_labels else None, with_labels)
 
@@ -67,7 +67,7 @@ def read_svmlight(source: Source, options: ReadOptions, with_labels: bool, repor
     """Read the older form without its header: blank lines and what follows a # do not count."""
     from haxmlnet.data.formats.sparse_line_kernels import Layout
 
-    layout = Layout(LARGEST_SIZE, LARGEST_SIZE, first_index=options.first_index, blank_rows=False, comments=True)
+    layout = Layout(MAX_SIZE, MAX_SIZE, first_index=options.first_index, blank_rows=False, comments=True)
     rows = read_rows(source, layout, options, report)
     return replace(rows.to_corpus(source, None, with_labels), has_sizes=False)
 
