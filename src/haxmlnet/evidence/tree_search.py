@@ -102,7 +102,7 @@ class BatchSearch:
         return scored if nodes is None else scored[:, : nodes.shape[1]]
 
     def path_logits(self, level: int, labels: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Return the logits of the ancestors of labels (B, C) on a level; what the search did not meet is scored now."""
+        """Return the logits of the ancestors of labels (B, C) on a level, scoring those the search missed."""
         wanted, known = ancestors_of(self.tree, labels, level), self.levels[level - self.network.first_level]
         nodes, logits = known.nodes, known.logits
         missing = np.sort(np.where(marked_in_rows(wanted, nodes), ABSENT, wanted), axis=1)

@@ -69,7 +69,7 @@ class LabelHead(nn.Module):
         nn.init.constant_(self.last.bias, math.log(rate / (1 - rate)))
 
     def start_queries(self, vectors: Tensor, strength: float) -> None:
-        """Add each node's word vector (N, W), times `strength`, to the word part of its query: it attends to similar words."""
+        """Add each node's word vector (N, W), times `strength`, to its query, which so attends to similar words."""
         with torch.no_grad():
             self.queries.weight[:, -vectors.shape[1] :] += strength * vectors.to(self.queries.weight.device)
 
