@@ -39,7 +39,7 @@ def test_the_second_training_reads_and_counts_nothing(
     kept = sorted(path.name.split("-")[0] for entry in cache.iterdir() for path in entry.iterdir() if path.is_dir())
     assert kept == ["label_features", "tfidf", "word_vectors"]
     for name in ("corpus_vectors", "label_feature_blocks"):
-        monkeypatch.setattr(f"haxmlnet.models.corpus_features.{name}", never)
+        monkeypatch.setattr(f"haxmlnet.evidence.fold.{name}", never)
     monkeypatch.setattr("haxmlnet.text.document_features.word_counts", never)
     monkeypatch.setattr("haxmlnet.text.prepare.iterate_documents", never)
     again = cli(*command, "--out", tmp_path / "again")

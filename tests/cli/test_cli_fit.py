@@ -80,7 +80,7 @@ def test_word_vectors_from_a_file(cli: Cli, train_file: Path, tmp_path: Path) ->
     assert cli("fit", train_file, "--out", tmp_path / "m", *flags).code == 0
     from safetensors.numpy import load_file
 
-    table = load_file(tmp_path / "m" / "tree_0.level_0.safetensors")["encoder.words.weight"]
+    table = load_file(tmp_path / "m" / "tree_0.attention.safetensors")["level_0.encoder.words.weight"]
     assert table.shape == (len(words) + 2, 3)
 
 
@@ -296,7 +296,7 @@ def no_training(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: object) -> None:
         raise AssertionError("training has begun")
 
-    monkeypatch.setattr("haxmlnet.models.haxmlnet.train_tree", fail)
+    monkeypatch.setattr("haxmlnet.models.evidence_model.train_fused_tree", fail)
 
 
 @pytest.mark.usefixtures("no_training")

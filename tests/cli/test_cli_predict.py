@@ -197,7 +197,7 @@ def test_directories_without_a_model(cli: Cli, tmp_path: Path, train_file: Path)
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate", "inspect"])
-@pytest.mark.parametrize("file", ["model.json", "labels.txt", "tokenizer.json", "tree_0.level_0.safetensors"])
+@pytest.mark.parametrize("file", ["model.json", "labels.txt", "tokenizer.json", "tree_0.attention.safetensors"])
 @pytest.mark.parametrize("damage", ["truncated", "altered", "empty", "missing", "foreign"])
 def test_damaged_models(
     cli: Cli, model: Path, train_file: Path, tmp_path: Path, command: str, file: str, damage: str

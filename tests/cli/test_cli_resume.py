@@ -32,7 +32,7 @@ def uninterrupted(cli: Cli, train: Path, out: Path, settings: list[str]) -> dict
     """Give the tensors of a training that nobody disturbs."""
     assert cli("fit", train, "--out", out, *settings).code == 0
     tensors = file_contents(out, "*.safetensors")
-    assert len(tensors) == 5  # label counts, two trees, two networks
+    assert len(tensors) == 6  # label counts, features, two trees, two networks
     shutil.rmtree(out)
     return tensors
 
@@ -156,5 +156,5 @@ def test_full_disk_while_saving_the_model(cli: Cli, tmp_path: Path) -> None:
     assert cli(*command, "--random-state", "1", "--resume").code == 0
     after = file_contents(out)
     assert after.keys() == before.keys()
-    assert after["tree_0.level_0.safetensors"] != before["tree_0.level_0.safetensors"]
+    assert after["tree_0.attention.safetensors"] != before["tree_0.attention.safetensors"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "train.jsonl"]

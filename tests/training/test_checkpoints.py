@@ -124,6 +124,13 @@ def test_a_damaged_identity_is_one_line(unfinished, content):
     assert error_of(unfinished, IDENTITY).startswith(f"{unfinished}: holds no training that could be resumed.")
 
 
+def test_a_directory_of_other_files_is_refused_as_it_is(unfinished):
+    (unfinished / "training.json").unlink()
+    with pytest.raises(ModelError, match="holds files that are no checkpoints"):
+        Checkpoints.start(unfinished, IDENTITY, 0, resume=False)
+    assert (unfinished / "tree 0 level 0.unfinished.safetensors").exists()
+
+
 def test_leftovers_of_a_killed_write_are_ignored_and_cleared(unfinished):
     leftover = unfinished / "tree 0 level 0.unfinished.safetensors.tmp"
     leftover.write_bytes(b"half")

@@ -48,7 +48,7 @@ class Checkpoints:
         """Open the directory: empty for a new training, or with what an interrupted one left there."""
         path = Path(directory)
         if any(path.glob("*.safetensors")):
-            if not (path / IDENTITY).exists():
+            if not resume and not (path / IDENTITY).exists():
                 raise ModelError(f"{path}: holds files that are no checkpoints. Choose an empty directory.")
             if not resume:
                 raise ModelError(
