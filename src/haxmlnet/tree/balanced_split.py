@@ -82,8 +82,10 @@ def balanced_partition(
     while level < depth:
         n_sets, n_levels = 2**level, 1
         if np.diff(bounds[level]).max() > wide_set_size:
+            # All threads work on one set.
             _split_wide_sets(rows, width, order, bounds[level + 1], seeds[n_sets - 1 : 2 * n_sets - 1])
         else:
+            # Each thread works on a subtree, with the same steps compiled.
             n_levels = depth - level if n_sets >= MIN_SUBTREES else 1
             n_workers = min(get_num_threads(), n_sets)
             counts, slots = np.zeros((n_workers, width), np.int32), np.empty((n_workers, width), np.uint32)
@@ -136,9 +138,9 @@ def _run_two_means(
     total, similarity = left_sums.sum(axis=0), -np.inf
     for _ in range(max_iterations):
         previous, before = similarity, left
-        left = mark_greatest(project_all(rows, members, direction), n_left)
+        left = mark_greatest(project_all(rows, members, direction), n_left)  # steps 2 and 3
         move_members(rows, members, before, left, left_sums)
-        similarity = sum(update_direction(left_sums.sum(axis=0), total, 0.0, 0.0, direction)) / len(members)
-        if similarity - previous < LIMITS.min_gain:
+        similarity = sum(update_direction(left_sums.sum(axis=0), total, 0.0, 0.0, direction)) / len(members)  # step 4
+        if similarity - previous < LIMITS.min_gain:  # step 5
             break
     return left, similarity
