@@ -109,7 +109,7 @@ class AttentionTree:
         """Work on documents of similar lengths together; all blocks of a round take equally long."""
         lengths = self._tokens(documents).lengths
         device = self.networks[0].device
-        state_size = max(network.encoder.state_size for network in self.networks)
+        state_size = sum(network.encoder.state_size for network in self.networks)
         n_threads = n_threads if device.type == "cpu" else 1
         most_tokens = balance_tokens(lengths, n_threads, max(STATES_OF_BLOCK // state_size, MAX_TOKENS))
         blocks = list(length_sorted_batches(lengths, MAX_BLOCK, most_tokens))
