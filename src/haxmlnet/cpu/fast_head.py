@@ -21,22 +21,32 @@ from haxmlnet.network.head import LabelHead, look_up
 class FastHead(LabelHead):
     """A `LabelHead` that multiplies in the dtype of the states; in eval mode no gradients pass through."""
 
-    def forward(self, states: Tensor, lengths: Tensor, candidates: Tensor | None = None) -> Tensor:
+    def forward(
+        self, states: Tensor, lengths: Tensor, candidates: Tensor | None = None, values: Tensor | None = None
+    ) -> Tensor:
         """Return logits (B, N) of all nodes, or (B, C) of candidates (B, C), from states (B, T, H)."""
         counts = [self.n_nodes] * len(states)
         if candidates is not None:
             candidates, counts = fill_absent(candidates)
             if self.training or len(states) >= MIN_BATCH:  # few different numbers have few shapes to compile
                 counts = [min(round_count(count), candidates.shape[1]) for count in counts]
+        values = self.project(states) if values is None else values
         if self.training:
-            return self._forward_training(states, lengths, candidates, counts)
+            return self._forward_training(states, values, lengths, candidates, counts)
         with torch.no_grad():
-            return self._forward_inference(states, lengths, candidates, counts)
+            return self._forward_inference(states, values, lengths, candidates, counts)
+
+    def project(self, states: Tensor) -> Tensor:
+        """Return the values (B, T, M) of attention."""
+        if self.training or len(states) >= MIN_BATCH:
+            return linear(states, self.first.weight, self.first.bias)
+        with torch.no_grad():
+            weight, bias = (x.to(states.dtype) for x in (self.first.weight, self.first.bias))
+            return matmul_without_compiling(states, weight, bias)
 
     def _forward_training(
-        self, states: Tensor, lengths: Tensor, candidates: Tensor | None, counts: list[int]
+        self, states: Tensor, values: Tensor, lengths: Tensor, candidates: Tensor | None, counts: list[int]
     ) -> Tensor:
-        values = linear(states, self.first.weight, self.first.bias)
         queries = look_up(self.queries, candidates)
         if goes_by_document(states, queries.shape[-2]):
             vectors = attend_by_document(queries, states, values, lengths, counts)
@@ -50,16 +60,11 @@ class FastHead(LabelHead):
         return logits + own
 
     def _forward_inference(
-        self, states: Tensor, lengths: Tensor, candidates: Tensor | None, counts: list[int]
+        self, states: Tensor, values: Tensor, lengths: Tensor, candidates: Tensor | None, counts: list[int]
     ) -> Tensor:
         width = self.n_nodes if candidates is None else candidates.shape[1]
-        if len(states) < MIN_BATCH:
-            weight, bias = (x.to(states.dtype) for x in (self.first.weight, self.first.bias))
-            values = matmul_without_compiling(states, weight, bias)
-        elif goes_by_document(states, width):
-            values = linear(states, self.first.weight, self.first.bias)
-        else:
-            return self._forward_training(states, lengths, candidates, counts)
+        if len(states) >= MIN_BATCH and not goes_by_document(states, width):
+            return self._forward_training(states, values, lengths, candidates, counts)
 
         # What comes after attention would wait for memory: it is done for one document after the other as well.
         nodes = np.arange(width)[None].repeat(len(states), 0) if candidates is None else candidates.numpy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar, Self, TypeVar
@@ -34,7 +35,7 @@ from haxmlnet.evidence.tree_search import (
 )
 from haxmlnet.network.network import LabelAttentionNetwork
 from haxmlnet.ranking import ABSENT, Ranking, extend_ranking, is_full
-from haxmlnet.training.hardware import side_by_side
+from haxmlnet.training.hardware import one_thread, side_by_side
 from haxmlnet.tree import LabelTree, ancestors_of
 
 MIN_SCORE = 1e-9
@@ -221,6 +222,11 @@ class AttentionFindings:
 
     def features(self, candidates: LabelIds) -> Features:
         """Return the log of the product of probabilities, and the logit of each node on the path."""
+        # Two threads would wait for each other at the small matmuls of a single document.
+        with one_thread() if self.n_documents == 1 else nullcontext():
+            return self._describe(candidates)
+
+    def _describe(self, candidates: LabelIds) -> Features:
         tree = self.evidence.tree
         features = np.empty((*candidates.shape, 1 + tree.n_levels), np.float32)
         for rows, searches in self.batches:

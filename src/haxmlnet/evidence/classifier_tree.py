@@ -162,7 +162,12 @@ class ClassifierFindings:
     def features(self, candidates: LabelIds) -> Features:
         """Return margins and score of each candidate's path, and the similarity to its prototype."""
         model = self.evidence.model
-        margins = model.path_margins(self.block, candidates, self.search)
+        found = self.search.ranking.ids
+        if np.array_equal(candidates[:, : found.shape[1]], found):  # the margins of these are known
+            others = model.path_margins(self.block, candidates[:, found.shape[1] :], self.search)
+            margins = np.concatenate([self.search.margins, others], axis=1)
+        else:
+            margins = model.path_margins(self.block, candidates, self.search)
         return model.features(self.block, candidates, margins)
 
     def reasons(self, row: int, label: int) -> Reasons:

@@ -158,6 +158,8 @@ class Documents:
 
     def take(self, rows: NDArray[np.int64]) -> Documents:
         """Keep some documents."""
+        if len(rows) == len(self) == 1:
+            return self
         tokens = None if self.tokens is None else self.tokens.take(rows)
         features = None if self.given_features is None else self.given_features[rows]
         return Documents(tokens, self.idf, features)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -52,6 +52,8 @@ class BatchSearch:
     states: Tensor  # (B, T, H)
     lengths: Tensor  # (B,)
     levels: list[LevelScores]
+    values: dict[int, Tensor] = field(default_factory=dict)
+    """What the head of a level makes of the states, for further nodes."""
 
     @classmethod
     @torch.inference_mode()
@@ -96,8 +98,11 @@ class BatchSearch:
             n_padding = round_count(nodes.shape[1]) - nodes.shape[1] if len(nodes) > 1 else 0
             padded = np.pad(nodes, ((0, 0), (0, n_padding)), constant_values=ABSENT)
             candidates = torch.from_numpy(padded.astype(np.int64)).to(self.network.device)
+        head = self.network.head(level)
         with self.network.autocast():
-            logits = self.network.head(level)(self.states, self.lengths, candidates)
+            if level not in self.values:
+                self.values[level] = head.project(self.states)
+            logits = head(self.states, self.lengths, candidates, self.values[level])
         scored: NDArray[np.float32] = logits.float().cpu().numpy()
         return scored if nodes is None else scored[:, : nodes.shape[1]]
 

@@ -41,17 +41,19 @@ class LabelHead(nn.Module):
         """Nodes of the level."""
         return self.queries.num_embeddings
 
-    def forward(self, states: Tensor, lengths: Tensor, candidates: Tensor | None = None) -> Tensor:
+    def forward(
+        self, states: Tensor, lengths: Tensor, candidates: Tensor | None = None, values: Tensor | None = None
+    ) -> Tensor:
         """Return logits (B, N) of all nodes, or (B, C) of candidates (B, C), from states (B, T, H).
+
+        `values` are those of an earlier call with the same states, from `project`.
 
         Candidates are node ids; -1 may stand for absent ones at the end of a row, whose logits mean nothing.
         """
         if candidates is not None:  # absent ones repeat a document's first, so that no other node is touched
             candidates = candidates.where(candidates >= 0, candidates[:, :1].clamp(min=0))
 
-        # The first layer is linear and attention averages, so W m_j = sum_t a_tj (W h_t): applied to the words
-        # instead of to every node's average, it gives the same for a fraction of the work.
-        values = self.first(states)  # (B, T, M)
+        values = self.project(states) if values is None else values  # (B, T, M)
         vectors = label_attention(look_up(self.queries, candidates), states, values, lengths)  # (B, C, M)
         hidden = self.middle(vectors)  # r_j
         logits: Tensor = self.last(hidden).squeeze(-1)
@@ -59,6 +61,15 @@ class LabelHead(nn.Module):
             own = look_up(self.outputs, candidates)
             logits = logits + (hidden * own[..., :-1]).sum(-1) + own[..., -1]
         return logits
+
+    def project(self, states: Tensor) -> Tensor:
+        """Apply the first layer to the states: the values (B, T, M) of attention.
+
+        It is linear and attention averages, so W m_j = sum_t a_tj (W h_t): applied to the words instead of to every
+        node's average, it gives the same for a fraction of the work.
+        """
+        values: Tensor = self.first(states)
+        return values
 
     def start_bias(self, rate: float) -> None:
         """Start the last bias at the log-odds of the mean label rate.
