@@ -44,7 +44,9 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument("--again", choices=("busy", "all"), default="", help="repeat finished runs, all or the busy ones")
     run.add_argument("--keep-models", action="store_true", help="keep models and logs of finished runs")
     tables = commands.add_parser("tables", help="write tables and figures of all results")
-    tables.add_argument("--files", nargs="+", type=Path, default=[ROOT / "benchmarks/RESULTS.md", ROOT / "docs/results/accuracy.md"])
+    tables.add_argument(
+        "--files", nargs="+", type=Path, default=[ROOT / "benchmarks/RESULTS.md", ROOT / "docs/results/accuracy.md"]
+    )
     tables.add_argument("--figures", type=Path, default=ROOT / "benchmarks/figures", metavar="DIR")
     tables.add_argument("--print", action="store_true", help="print all tables instead of writing them to files")
     for command in (run, tables):

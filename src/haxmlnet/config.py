@@ -83,6 +83,11 @@ class SearchConfig(_Part):
     n_candidates: int
 
     @property
+    def n_searched(self) -> int:
+        """Labels proposed by the networks: the fusion is fitted on few documents, and learns from wrong candidates."""
+        return 2 * self.n_candidates
+
+    @property
     def n_names(self) -> int:
         """Labels proposed because the text mentions them."""
         return self.n_candidates // 2

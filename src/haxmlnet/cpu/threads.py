@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -44,47 +44,30 @@ def side_by_side(jobs: Sequence[Callable[[], R]]) -> list[R]:
     """Run jobs at the same time, without gradients and with one torch thread each; return their results in order.
 
     The first runs here, the others in a thread that waits for such work; one that nobody has begun when its result is
-    needed runs here as well. The first may have jobs of its own: these go first, and the others behind them.
+    needed runs here as well, so jobs may have jobs of their own. With one torch thread, all run here.
     """
-    outer: _Others | None = getattr(_inside, "others", None)
-    if outer is None and torch.get_num_threads() == 1:
+    if getattr(_inside, "jobs", False):
+        return _share(jobs)
+    if torch.get_num_threads() == 1:
         return [_run(job) for job in jobs]
-    others = _Others(jobs[1:])
-    if outer is not None:
-        others.begin()
-        outer.begin()
-        return [_run(jobs[0]), *others.finish()]
-    _inside.others = others
+    _inside.jobs = True
     try:
         with one_thread():
-            return [_run(jobs[0]), *others.finish()]
+            return _share(jobs)
     finally:
-        _inside.others = None
-        others.cancel()
+        _inside.jobs = False
 
 
-class _Others(Generic[R]):
-    """Jobs that the waiting thread does once they are begun."""
-
-    def __init__(self, jobs: Sequence[Callable[[], R]]) -> None:
-        self.jobs = jobs
-        self.futures: list[Future[R]] = []
-
-    def begin(self) -> None:
-        """Hand the jobs over."""
-        if not self.futures:
-            self.futures = [helper_thread(os.getpid()).submit(_run, job) for job in self.jobs]
-
-    def finish(self) -> list[R]:
-        """Return the results; what the thread has not begun is done here."""
-        self.begin()
-        pairs = zip(self.jobs, self.futures, strict=True)
-        return [_run(job) if future.cancel() else future.result() for job, future in pairs]
-
-    def cancel(self) -> None:
-        """Forget what has not begun."""
-        for future in self.futures:
+def _share(jobs: Sequence[Callable[[], R]]) -> list[R]:
+    futures = [helper_thread(os.getpid()).submit(_run, job) for job in jobs[1:]]
+    try:
+        results = [_run(job) for job in jobs[:1]]
+        for job, future in zip(jobs[1:], futures, strict=True):
+            results.append(_run(job) if future.cancel() else future.result())  # the helper may still be busy
+    finally:
+        for future in futures:
             future.cancel()
+    return results
 
 
 def _run(job: Callable[[], R]) -> R:

@@ -98,7 +98,7 @@ class AttentionTree:
                     training.search_level(network, beam, run.progress)
                 if validation is not None:
                     validation.search_level(network, beam, run.progress)
-        return cls(tree, networks, config.text.max_length, beam, config.search.n_candidates, score)
+        return cls(tree, networks, config.text.max_length, beam, config.search.n_searched, score)
 
     def pays_to_retrain(self, fold: Fold) -> bool:
         """Return False: it would take as long again."""
@@ -181,7 +181,7 @@ class AttentionTree:
             networks.append(restore_network(own, levels, frame))
         if arrays:
             raise ModelError(f"{frame.source}: holds {min(arrays)}, which no network of this model has.")
-        return cls(frame.tree, networks, config.text.max_length, config.search.beam, config.search.n_candidates, score)
+        return cls(frame.tree, networks, config.text.max_length, config.search.beam, config.search.n_searched, score)
 
 
 @dataclass(frozen=True)

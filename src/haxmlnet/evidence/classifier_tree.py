@@ -96,10 +96,7 @@ class ClassifierTree:
 
     def examine(self, documents: Documents) -> ClassifierFindings:
         """Search the best labels of the documents."""
-        features = documents.features
-        block = block_of(features, range(features.shape[0]))
-        search = self.model.search(block, self.beam, min(self.n_proposals, self.model.tree.n_labels), MAX_SCORE_GAP)
-        return ClassifierFindings(self, documents, block, search)
+        return ClassifierFindings(self, documents, block_of(documents.features, range(len(documents))))
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the weights of each level, and the prototypes."""
@@ -143,9 +140,15 @@ class ClassifierFindings:
     evidence: ClassifierTree
     documents: Documents
     block: Block
-    search: BeamSearch
 
     @cached_property
+    def search(self) -> BeamSearch:
+        """The best labels and, for later questions, the dot products on the way to them."""
+        evidence = self.evidence
+        width = min(evidence.n_proposals, evidence.model.tree.n_labels)
+        return evidence.model.search(self.block, evidence.beam, width, MAX_SCORE_GAP)
+
+    @property
     def proposals(self) -> LabelIds:
         """The labels with the best scores."""
         return self.search.ranking.ids

@@ -58,19 +58,24 @@ class FusedTree:
 
     def rank_block(self, documents: Documents, k: int) -> Ranking:
         """Rank by the fusion; without one, by the first evidence's own scores."""
-        findings = self.examine(documents)
-        first = cast(RankingFindings, findings[0])
         if self.fusion is None:
-            return first.ranking(k)
+            return self.first.examine(documents).ranking(k)
+        findings = self.examine(documents)
         candidates, features = describe_candidates(findings)
         probabilities = self.fusion.probabilities(features, candidates != ABSENT)
         best = rank(candidates, probabilities, k, None, self.tree.n_labels)
         # Labels that are no candidates follow below: a score depends on the text and the model, never on k.
-        return best if is_full(best, k) else extend_ranking(best, first.ranking(k), k)
+        return best if is_full(best, k) else extend_ranking(best, cast(RankingFindings, findings[0]).ranking(k), k)
 
     def examine(self, documents: Documents) -> list[Findings]:
         """Look at a block of documents with all evidence."""
-        return self.first.run_jobs([partial(source.examine, documents) for source in self.evidence], documents)
+
+        def look(source: Evidence) -> Findings:
+            findings = source.examine(documents)
+            _ = findings.proposals  # searched now, as jobs run side by side
+            return findings
+
+        return self.first.run_jobs([partial(look, source) for source in self.evidence], documents)
 
     @property
     def feature_names(self) -> list[str]:

@@ -69,8 +69,8 @@ def make_network(shape: ModelShape, levels: Sequence[LevelShape]) -> LabelAttent
     network = new_network(words, make_even_tree(n_rows), own_levels, Run(shape.config))
 
     def fold(n_rows: int, head: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        states, lengths, candidates = inputs
-        return states, lengths, candidates.where(candidates == ABSENT, candidates % n_rows)
+        states, lengths, candidates, *values = inputs
+        return states, lengths, candidates.where(candidates == ABSENT, candidates % n_rows), *values
 
     for level in own_levels:
         if n_rows[level] < shape.level_sizes[level]:
