@@ -60,8 +60,8 @@ class Settings:
     beam: int | None = setting(None, "Beam width: best nodes of each level whose children are scored.", minimum=1)
     n_candidates: int = setting(
         32,
-        "Candidates scored by the fusion, whatever k is: this many of the best labels of the linear tree, twice as many "
-        "of the networks, half as many that the text mentions and a quarter as many of its nearest neighbors.",
+        "Candidates scored by the fusion, whatever k is: this many of the best labels of the linear tree, twice as "
+        "many of the networks, half as many that the text mentions and a quarter as many of its nearest neighbors.",
         minimum=4,
     )
 

@@ -324,3 +324,11 @@ def test_biases_that_share_a_gradient_are_shortened_once():
         first.step([twice], 1, clip=2)
         second.step([[gradient.clone() for gradient in twice]], 1, clip=2)
     assert_close([shared.weight, shared.bias], [single.weight, single.bias])
+
+
+def test_autograd_nodes_of_the_weights_live_as_long_as_the_optimizer():
+    # Otherwise threads would make them anew, and could wait for each other forever.
+    network = nn.Sequential(nn.Embedding(5, 3, sparse=True), nn.Linear(3, 2))
+    optimizer = Optimizer(network, [network[0].weight], 0.1)
+    for weight, node in zip(optimizer.weights, optimizer.nodes, strict=True):
+        assert torch.autograd.graph.get_gradient_edge(weight).node is node

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import get_gradient_edge
 
 from haxmlnet.training.hardware import Map, lazy_adam
 
@@ -25,6 +26,9 @@ class Optimizer:
         self.learning_rate = learning_rate
         self.weights = [*self.dense, *lazy.values()]
         """In the order in which gradients are given."""
+        # Threads that differentiate parts of a batch would else make the autograd node of a weight at each step: one
+        # that holds the weight's lock and wants the GIL, and one that holds the GIL and wants the lock, wait forever.
+        self.nodes = [get_gradient_edge(weight).node for weight in self.weights]
         self.adam = torch.optim.Adam(self.dense, lr=learning_rate)
         self.tables = [lazy_adam(table, row_moments) for table in lazy.values()]
         self.mean_norm = 0.0
