@@ -159,7 +159,9 @@ class Worker:
 
 
 def _work(connection: Connection, samples: dict[str, list[Sample]], seed: int, folder: Path) -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_LIMIT, ADDRESS_LIMIT))
+    # A worker begins with the addresses of the process that it is a copy of.
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (taken + ADDRESS_LIMIT, taken + ADDRESS_LIMIT))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     n_open = _count_open_files()
     while numbers := connection.recv():
